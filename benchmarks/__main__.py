@@ -16,44 +16,38 @@ import tempfile
 
 from benchmarks import (
     accelerator,
-    batch_boosting,
     boosting,
     compile_time,
     dense,
     derived,
-    dictionaries,
     experts,
-    first_order,
+    harness,
     lab,
     large,
-    multiclass,
+    outputs,
     overhead,
-    report,
     second_order,
     sparse,
-    sweeps,
-    tasks,
 )
-from benchmarks.settings import Settings
 
-GROUPS = {
-    "dense": dense.measure,
-    "overhead": overhead.measure,
-    "sparse": sparse.measure,
-    "sweeps": sweeps.measure,
-    "experts": experts.measure,
-    "derived": derived.measure,
-    "first_order": first_order.measure,
-    "second_order": second_order.measure,
-    "boosting": boosting.measure,
-    "batch_boosting": batch_boosting.measure,
-    "tasks": tasks.measure,
-    "multiclass": multiclass.measure,
-    "dictionaries": dictionaries.measure,
-    "lab": lab.measure,
-    "compile_time": compile_time.measure,
-    "large": large.measure,
-    "accelerator": accelerator.measure,
+GROUPS = {  # by name: the title of the table, and what measures it
+    "dense": ("Dense rows", dense.measure),
+    "overhead": ("Overhead", overhead.measure),
+    "sparse": ("Sparse rows", sparse.measure),
+    "sweeps": ("Sweeps, per example and configuration", dense.measure_sweeps),
+    "experts": ("Hedge, per round and expert", experts.measure),
+    "derived": ("Derived against hand-written learners", derived.measure),
+    "first_order": ("First-order learners against Passive-Aggressive", dense.measure_first_order),
+    "second_order": ("Second-order learners", second_order.measure),
+    "boosting": ("Online boosting", boosting.measure),
+    "batch_boosting": ("Batch boosting", boosting.measure_batch),
+    "tasks": ("Structured outputs", outputs.measure_chains),
+    "multiclass": ("Classes against scikit-learn", outputs.measure_classes),
+    "dictionaries": ("Dictionaries", dense.measure_dictionaries),
+    "lab": ("The lab against the engine, and against pandas", lab.measure),
+    "compile_time": ("Compilation and the price of a call", compile_time.measure),
+    "large": ("Large problems", large.measure),
+    "accelerator": ("On an accelerator, per example and configuration", accelerator.measure),
 }
 
 OUT = pathlib.Path("results/benchmarks")
@@ -67,20 +61,21 @@ def main(arguments: list[str] | None = None) -> None:
         )
     if asked.rounds < 1:
         raise SystemExit(f"benchmarks: --rounds must be at least 1, got {asked.rounds}.")
-    about = report.environment(asked.rounds, asked.quick)
+    about = harness.environment(asked.rounds, asked.quick)
     groups = []
     with tempfile.TemporaryDirectory() as folder:
-        settings = Settings(asked.rounds, asked.quick, folder)
         for name in asked.groups or GROUPS:
             print(f"{name}:", flush=True)
-            group = GROUPS[name](settings)
+            title, measure = GROUPS[name]
+            group = harness.Group(title, asked.rounds, asked.quick, folder)
+            measure(group)
             groups.append(group)
-            print(f"\n{report.table([group])}\n", flush=True)
-            about["load at the end"] = report.load()
-            report.write(asked.out, about, groups)
+            print(f"\n{harness.table([group])}\n", flush=True)
+            about["load at the end"] = harness.load()
+            harness.write(asked.out, about, groups)
     if asked.quick:
         print("Sizes were small: fixed costs dominate, so the verdicts mean nothing.")
-    print(f"{report.summary(groups)} Written to {asked.out}.")
+    print(f"{harness.summary(groups)} Written to {asked.out}.")
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -1,10 +1,11 @@
-"""Online boosting: the cost of copies, and the boosters of Vowpal Wabbit and river.
+"""Boosting: the cost of copies, the boosters of Vowpal Wabbit and river; AdaBoost with stumps.
 
 The weak learner is gradient descent on the hinge loss, in all libraries. In river it is a logistic
 regression, because its boosters need probabilities. The errors of olx and Vowpal Wabbit are printed
 beside the speed: their boosters weigh rounds differently.
 """
 
+import functools
 import importlib
 import tempfile
 from collections.abc import Callable
@@ -17,9 +18,8 @@ import numpy as np
 import olx
 from benchmarks import data, peers, targets
 from benchmarks.data import Examples
-from benchmarks.race import Contestant, kept_race
-from benchmarks.report import Group, Row, compared
-from benchmarks.settings import Settings
+from benchmarks.dense import sweep
+from benchmarks.harness import Contestant, Group
 from olx import boosting
 
 WIDTH, WIDE = 50, 1000
@@ -45,20 +45,18 @@ RULES: dict[str, boosting.BoostingRule] = {
 RIVER = ("ADWINBoostingClassifier", "AdaBoostClassifier")
 
 
-def measure(settings: Settings) -> Group:
-    rows, timings = [], {}
-    examples = data.dense(settings.size(20_000, 1000), WIDTH)
-    wide = data.dense(settings.size(2000, 200), WIDE)
+def measure(group: Group) -> None:
+    examples = data.dense(group.size(20_000, 1000), WIDTH)
+    wide = data.dense(group.size(2000, 200), WIDE)
     for name in WEAK:
         for some in (examples, wide):
-            rows += _copies(name, some, settings, timings)
-    with tempfile.TemporaryDirectory(dir=settings.folder) as folder:
+            _copies(group, name, some)
+    with tempfile.TemporaryDirectory(dir=group.folder) as folder:
         cache = peers.VowpalCache(folder, examples, max(SIZES))
         for size in SIZES:
             for name in RULES:
-                rows += _peers(name, size, examples, cache, settings, timings)
-        rows += _sweep(examples.first(2048), cache, settings, timings)
-    return Group("Online boosting", rows, timings)
+                _peers(group, name, size, examples, cache)
+        _sweep(group, examples.first(2048), cache)
 
 
 def play(learner: olx.Learner, loss: Callable, examples: Examples) -> Callable[[], olx.Run]:
@@ -66,73 +64,75 @@ def play(learner: olx.Learner, loss: Callable, examples: Examples) -> Callable[[
     return lambda: olx.run(learner, loss, rounds, start)
 
 
-def _copies(name: str, examples: Examples, settings: Settings, timings: dict) -> list[Row]:
+def _copies(group: Group, name: str, examples: Examples) -> None:
     """The cost of a round of n copies, divided by n times that of the weak learner."""
-    weak, rows = WEAK[name], []
-    case = f"d={examples.width}, copies of {name}"
+    case, weak = f"d={examples.width}, copies of {name}", WEAK[name]
     boosted = {size: boosting.boost(weak, size, RULES["BBM"], loss=HINGE) for size in SIZES}
     learners = {ALONE: weak} | {f"{OLX}, n={size}": one for size, one in boosted.items()}
     contestants = [
         Contestant(label, lambda one=one: play(one, HINGE, examples), examples.count)
         for label, one in learners.items()
     ]
-    seen = kept_race(case, contestants, settings.rounds, timings)
+    seen = group.race(case, contestants)
     for size in SIZES:
         most = targets.MANY_COPIES if size == max(SIZES) else targets.COPIES
-        row = compared(case, seen[f"{OLX}, n={size}"], seen[ALONE], None, inverse=True)
-        target = targets.at_most(most if examples.width <= 64 else None)
-        value = None if row.value is None else row.value / size
-        best = None if row.best is None else row.best / size
-        unit = "olx / theirs / n"
-        rows.append(
-            row._replace(case=f"{case}, n={size}", value=value, best=best, target=target, unit=unit)
-        )
-    return rows
+        own = {"most": most if examples.width <= 64 else None, "unit": "olx / theirs / n"}
+        label = f"{case}, n={size}"
+        group.compare(label, seen[f"{OLX}, n={size}"], seen[ALONE], inverse=True, per=size, **own)
 
 
 def _peers(
-    name: str,
-    size: int,
-    examples: Examples,
-    cache: peers.VowpalCache,
-    settings: Settings,
-    timings: dict,
-) -> list[Row]:
+    group: Group, name: str, size: int, examples: Examples, cache: peers.VowpalCache
+) -> None:
     case = f"d={WIDTH}, n={size}, {name}"
     learner = boosting.boost(GRADIENT, size, RULES[name], loss=HINGE)
     ours, options = play(learner, ZERO_ONE, examples), _options(name, size)
-    theirs = [peers.vowpal(cache, *options)]
+    vowpal, river = peers.vowpal(cache, *options), []
     if name == "logistic" and size > 1:  # river wants at least two models
-        theirs += [_river(booster, size, examples) for booster in RIVER]
+        river = [_river(booster, size, examples) for booster in RIVER]
+    least = targets.BOOSTING if (name, size) == ("BBM", max(SIZES)) else None
     mine = Contestant(OLX, lambda: ours, examples.count)
-    seen = kept_race(case, [mine, *theirs], settings.rounds, timings)
-    wanted = targets.at_least(targets.BOOSTING if (name, size) == ("BBM", max(SIZES)) else None)
-    vowpal = theirs[0].name
-    rows = [
-        compared(case, seen[OLX], seen[peer.name], wanted if peer.name == vowpal else None)
-        for peer in theirs
-    ]
-    rows.append(Row(case, OLX, float(np.mean(ours().losses)), None, "progressive error"))
-    if not seen[vowpal].failure:
+    seen = group.duel(case, mine, vowpal, *river, least=least)
+    group.note(case, OLX, float(np.mean(ours().losses)), unit="progressive error")
+    if not seen[vowpal.name].failure:
         missed = peers.vowpal_error(cache, *options)
-        rows.append(Row(case, vowpal, missed, None, "progressive error"))
-    return rows
+        group.note(case, vowpal.name, missed, unit="progressive error")
 
 
-def _sweep(
-    examples: Examples, cache: peers.VowpalCache, settings: Settings, timings: dict
-) -> list[Row]:
+def _sweep(group: Group, examples: Examples, cache: peers.VowpalCache) -> None:
     size = max(SIZES)
     case = f"d={WIDTH}, n={size}, {CONFIGURATIONS} configurations of BBM"
     etas = jnp.asarray(np.geomspace(0.01, 1.0, CONFIGURATIONS))
     make = lambda eta: boosting.boost(olx.linear(olx.ogd(eta)), size, RULES["BBM"], loss=HINGE)
-    learners, keep = olx.batch(make, eta=etas), olx.keep.totals
-    rounds, start = olx.Rounds(*map(jnp.asarray, examples)), jnp.zeros(WIDTH)
-    sweep = lambda: olx.sweep(learners, ZERO_ONE, rounds, start, keep=keep)
-    ours = Contestant(OLX, lambda: sweep, examples.count * CONFIGURATIONS)
+    rounds = olx.Rounds(*map(jnp.asarray, examples))
+    ours = sweep(OLX, make, etas, rounds, WIDTH, ZERO_ONE)
     theirs = peers.vowpal(cache, *_options("BBM", size))
-    seen = kept_race(case, [ours, theirs], settings.rounds, timings)
-    return [compared(case, seen[OLX], seen[theirs.name], targets.at_least(targets.BOOSTING_SWEEP))]
+    group.duel(case, ours, theirs, least=targets.BOOSTING_SWEEP)
+
+
+def measure_batch(group: Group) -> None:
+    """Both fit the same rows for the same number of rounds; rows are prepared in the time."""
+    features, stages, count = 120, 100, group.size(20_000, 500)
+    for kind in ("binary", "real"):
+        case = f"{count} rows of {features} {kind} features, {stages} rounds of stumps"
+        draw = np.random.default_rng(0)
+        values = draw.normal(size=(count, features))
+        x = (values > 0.5).astype(float) if kind == "binary" else values
+        y = np.where(x[:, :9].sum(1) + draw.normal(size=count) > np.median(x), 1.0, -1.0)
+        given, work = (x, y, stages), count * stages
+        ours = Contestant(OLX, functools.partial(_stumps, *given), work)
+        theirs = Contestant("scikit-learn", functools.partial(_sklearn_stumps, *given), work)
+        group.duel(case, ours, theirs, least=targets.BATCH_BOOSTING if kind == "binary" else None)
+
+
+def _stumps(x: np.ndarray, y: np.ndarray, stages: int) -> Callable[[], Any]:
+    return lambda: boosting.boost_with(boosting.adaboost(), boosting.stumps(x), y, stages)
+
+
+def _sklearn_stumps(x: np.ndarray, y: np.ndarray, stages: int) -> Callable[[], Any]:
+    from sklearn.ensemble import AdaBoostClassifier
+
+    return lambda: AdaBoostClassifier(n_estimators=stages).fit(x, y)
 
 
 def _options(name: str, size: int) -> tuple[str, ...]:

@@ -15,9 +15,7 @@ import numpy as np
 import olx
 from benchmarks import data, targets
 from benchmarks.dense import ADA, HINGE, LOG, OGD
-from benchmarks.race import Contestant, race
-from benchmarks.report import Group, Row, only
-from benchmarks.settings import Settings
+from benchmarks.harness import Contestant, Group
 
 LENGTHS, WIDTHS, SWEEPS = (1000, 50_000), (10, 50, 1000), (8, 512)
 TRIES = 2  # the faster one counts: other work only adds time
@@ -55,21 +53,24 @@ SUBJECTS = (
 )
 
 
-def measure(settings: Settings) -> Group:
+def measure(group: Group) -> None:
     olx.run(OGD, HINGE, *_rows(8, 2))  # the engine probes the compiler once
-    rows, timings = [], {}
     for subject in SUBJECTS:
         print(f"  {subject.name}", flush=True)
-        sizes = [(settings.size(T, T // 10), d) for T in LENGTHS for d in WIDTHS]
+        sizes = [(group.size(T, T // 10), d) for T in LENGTHS for d in WIDTHS]
         seen = {f"T={T:,}, d={d:,}": _compiles(_run, subject, T, d) for T, d in sizes}
-        rows += _judged(subject.name, "run", seen)
         many = {f"N={n}": _compiles(_sweep(n), subject, 2000, 50) for n in SWEEPS}
-        rows += _judged(subject.name, "sweep", many)
-        timings[subject.name] = {**seen, **many}
-    overhead = race(_calls(), settings.rounds * 4)
-    timings["overhead"] = [timing.as_dict() for timing in overhead.values()]
-    rows += [only("fixed cost of a call, d=10", timing) for timing in overhead.values()]
-    return Group("Compilation and the price of a call", rows, timings)
+        group.timings[subject.name] = {**seen, **many}
+        _judge(group, f"{subject.name}, run", seen)
+        _judge(group, f"{subject.name}, sweep", many)
+    calls = []
+    for length in (1, 1000):  # whole calls of `olx.run`; one unit of work is one call
+        rounds, start = _rows(length, 10)
+        run = lambda given=(rounds, start): olx.run(OGD, HINGE, *given, record=olx.record.actions)
+        calls.append(Contestant(f"olx.run, T={length:,}", lambda run=run: run, 1))
+    for name, timing in group.race("overhead", calls, group.rounds * 4).items():
+        own = {"unit": "ns", "note": timing.failure}
+        group.note("fixed cost of a call, d=10", name, timing.nanoseconds, **own)
 
 
 def _run(record: Callable, subject: Subject, rounds: olx.Rounds, start: Any) -> Any:
@@ -102,20 +103,8 @@ def _compiles(play: Callable, subject: Subject, length: int, width: int) -> floa
     return min(once() for _ in range(TRIES))
 
 
-def _judged(name: str, how: str, seen: dict[str, float]) -> list[Row]:
-    target = targets.at_most(targets.COMPILE_SECONDS)
-    rows = [Row(f"{name}, {how}", where, spent, target, "s") for where, spent in seen.items()]
+def _judge(group: Group, case: str, seen: dict[str, float]) -> None:
+    for where, spent in seen.items():
+        group.note(case, where, spent, most=targets.COMPILE_SECONDS, unit="s")
     spread = max(seen.values()) / min(seen.values())
-    limit = targets.at_most(targets.COMPILE_SPREAD)
-    return [*rows, Row(f"{name}, {how}", "slowest / fastest of these", spread, limit)]
-
-
-def _calls() -> list[Contestant]:
-    """Whole calls of `olx.run`; one unit of work is one call."""
-
-    def call(length: int) -> Contestant:
-        rounds, start = _rows(length, 10)
-        run = lambda: olx.run(OGD, HINGE, rounds, start, record=olx.record.actions)
-        return Contestant(f"olx.run, T={length:,}", lambda: run, 1)
-
-    return [call(1), call(1000)]
+    group.note(case, "slowest / fastest of these", spread, most=targets.COMPILE_SPREAD)

@@ -13,57 +13,49 @@ from jax.scipy.special import entr, logsumexp
 
 import olx
 from benchmarks import data, targets
-from benchmarks.dense import HINGE, play
-from benchmarks.race import Contestant, kept_race
-from benchmarks.report import Group, Row, compared
-from benchmarks.settings import Settings
+from benchmarks.dense import HINGE, contestant
+from benchmarks.harness import Contestant, Group
 
 ETA, BETA = 0.1, 0.5
 WIDTHS = (10, 50, 200, 1000)
 
 
-def measure(settings: Settings) -> Group:
-    rows, timings = [], {}
+def measure(group: Group) -> None:
     for width in WIDTHS:
-        for make in (_hyperbolic, _entropic):
-            case, target, contestants = make(width, settings)
-            seen = kept_race(case, contestants, settings.rounds, timings)
-            by_hand, derived, *others = seen.values()
-            rows.append(compared(case, derived, by_hand, target, inverse=True))
-            rows += [_numeric(case, by_hand, other) for other in others]
-    return Group("Derived against hand-written learners", rows, timings)
+        _hyperbolic(group, width)
+        _entropic(group, width)
 
 
-def _numeric(case, by_hand, other) -> Row:
-    row = compared(f"{case}, potential alone", other, by_hand, None, inverse=True)
-    return row._replace(note=row.note or "conjugate computed numerically")
-
-
-def _hyperbolic(width: int, settings: Settings):
-    examples = data.dense(settings.size(50_000, 2000), width)
-    few = examples.first(settings.size(2000, 500))
+def _hyperbolic(group: Group, width: int) -> None:
+    case, examples = f"d={width}, hyperbolic entropy", data.dense(group.size(50_000, 2000), width)
     by_hand = olx.Learner((ETA, BETA), _start, _score, _learn)
     derived = olx.linear(olx.omd(ETA, olx.mirror_map(_potential, _conjugate, separable=True)))
     alone = olx.linear(olx.omd(ETA, olx.mirror_map(_potential, separable=True)))
-    contestants = [
-        Contestant("by hand", lambda: play(by_hand, HINGE, *examples), examples.count),
-        Contestant("derived", lambda: play(derived, HINGE, *examples), examples.count),
-        Contestant("potential alone", lambda: play(alone, HINGE, *few), few.count),
-    ]
-    return f"d={width}, hyperbolic entropy", targets.at_most(targets.DERIVED), contestants
+    contestants = (
+        contestant("by hand", by_hand, HINGE, examples),
+        contestant("derived", derived, HINGE, examples),
+        contestant("potential alone", alone, HINGE, examples.first(group.size(2000, 500))),
+    )
+    hand, ours, numeric = group.race(case, contestants).values()
+    group.compare(case, ours, hand, most=targets.DERIVED)
+    note = {} if numeric.failure else {"note": "conjugate computed numerically"}
+    group.compare(f"{case}, potential alone", numeric, hand, inverse=True, **note)
 
 
-def _entropic(width: int, settings: Settings):
-    losses = np.random.default_rng(0).random((settings.size(50_000, 2000), width), np.float32)
+def _entropic(group: Group, width: int) -> None:
+    losses = np.random.default_rng(0).random((group.size(50_000, 2000), width), np.float32)
     rounds, start = olx.Rounds(None, losses), jnp.full(width, 1 / width)
-    by_hand = olx.Learner((ETA,), _start_experts, _softmax, _add)
-    derived = olx.omd(ETA, olx.mirror_map(_negative_entropy, _log_sum_exp, start=1.0))
-    run = lambda learner: lambda: olx.run(learner, olx.losses.linear_loss, rounds, start)
+    learners = {
+        "by hand": olx.Learner((ETA,), _start_experts, _softmax, _add),
+        "derived": olx.omd(ETA, olx.mirror_map(_negative_entropy, _log_sum_exp, start=1.0)),
+    }
+    run = lambda one: lambda: olx.run(one, olx.losses.linear_loss, rounds, start)
+    case = f"N={width}, entropy"
     contestants = [
-        Contestant("by hand", lambda: run(by_hand), len(losses)),
-        Contestant("derived", lambda: run(derived), len(losses)),
+        Contestant(name, lambda one=one: run(one), len(losses)) for name, one in learners.items()
     ]
-    return f"N={width}, entropy", targets.at_most(targets.DERIVED), contestants
+    hand, ours = group.race(case, contestants).values()
+    group.compare(case, ours, hand, most=targets.DERIVED)
 
 
 def _potential(w):

@@ -13,67 +13,54 @@ import numpy as np
 
 import olx
 from benchmarks import targets
-from benchmarks.race import Contestant, race
-from benchmarks.report import Group, compared
-from benchmarks.settings import Settings
+from benchmarks.harness import Contestant, Group
 
 EXPERTS = (100, 1000, 10_000, 100_000, 1_000_000)
 ETA = 0.05
 VALUES = 20_000_000  # the number of losses, 80 MB: larger than the cache
-HEDGE = "Hedge of olx"
 WIDE = 10_000  # from here on memory speed is the lower limit
 
 
-def measure(settings: Settings) -> Group:
-    rows, timings = [], {}
+def measure(group: Group) -> None:
+    hedge, tuned = olx.hedge(ETA), olx.experts.ada_normal_hedge()
     for experts in EXPERTS:
         case = f"{experts:,} experts"
-        print(f"  {case}", flush=True)
-        steps = min(20_000, max(2, settings.size(VALUES, 2_000_000) // experts))
+        steps = min(20_000, max(2, group.size(VALUES, 2_000_000) // experts))
         losses = np.random.default_rng(0).random((steps, experts), np.float32)
-        held = jnp.asarray(losses)
-        ours, loop, floor = _olx(HEDGE, olx.hedge(ETA), held), _numba(losses), _floor(losses)
-        host = _olx(f"{HEDGE} from numpy", olx.hedge(ETA), losses)
-        tuned = _olx("AdaNormalHedge", olx.experts.ada_normal_hedge(), held)
-        seen = race([ours, host, tuned, loop, floor], settings.rounds)
-        timings[case] = [timing.as_dict() for timing in seen.values()]
-        own = seen[ours.name]
-        rows.append(compared(case, own, seen[loop.name], targets.at_least(targets.HEDGE)))
-        rows.append(compared(f"{case}, from numpy", seen[host.name], seen[loop.name], None))
-        least = targets.at_most(targets.HEDGE_FLOOR) if experts >= WIDE else None
-        rows.append(compared(case, own, seen[floor.name], least, inverse=True))
-        limit = targets.at_most(targets.ADA_NORMAL_HEDGE)
-        rows.append(compared(f"{case}, {tuned.name}", seen[tuned.name], own, limit, inverse=True))
-    return Group("Hedge, per round and expert", rows, timings)
+        on_device = jnp.asarray(losses)
+        contestants = (
+            _olx("Hedge of olx", hedge, on_device),
+            _olx("Hedge of olx from numpy", hedge, losses),
+            _olx("AdaNormalHedge", tuned, on_device),
+            Contestant("numba loop", lambda losses=losses: _loop(losses), losses.size),
+            Contestant("one pass over memory", lambda losses=losses: _pass(losses), losses.size),
+        )
+        own, host, ada, loop, floor = group.race(case, contestants).values()
+        group.compare(case, own, loop, least=targets.HEDGE)
+        group.compare(f"{case}, from numpy", host, loop)
+        limit = targets.HEDGE_FLOOR if experts >= WIDE else None
+        group.compare(case, own, floor, most=limit, inverse=True)
+        group.compare(f"{case}, {ada.name}", ada, own, most=targets.ADA_NORMAL_HEDGE)
 
 
 def _olx(name: str, learner: olx.Learner, losses: Any) -> Contestant:
-    def prepare() -> Callable[[], olx.Run]:
-        start = jnp.full(losses.shape[1], 1 / losses.shape[1])
-        rounds = olx.Rounds(None, losses)
-        return lambda: olx.run(learner, olx.losses.linear_loss, rounds, start)
-
-    return Contestant(name, prepare, losses.size)
+    rounds, start = olx.Rounds(None, losses), jnp.full(losses.shape[1], 1 / losses.shape[1])
+    call = lambda: olx.run(learner, olx.losses.linear_loss, rounds, start)
+    return Contestant(name, lambda: call, losses.size)
 
 
-def _numba(losses: np.ndarray) -> Contestant:
-    def prepare() -> Callable[[], None]:
-        from benchmarks import loops
+def _loop(losses: np.ndarray) -> Callable[[], None]:
+    from benchmarks import loops
 
-        paid = np.empty(len(losses), np.float32)
-        return lambda: loops.hedge(losses, np.float32(ETA), paid)
-
-    return Contestant("numba loop", prepare, losses.size)
+    paid = np.empty(len(losses), np.float32)
+    return lambda: loops.hedge(losses, np.float32(ETA), paid)
 
 
-def _floor(losses: np.ndarray) -> Contestant:
-    def prepare() -> Callable[[], None]:
-        total = np.zeros(losses.shape[1], np.float32)
+def _pass(losses: np.ndarray) -> Callable[[], None]:
+    total = np.zeros(losses.shape[1], np.float32)
 
-        def call() -> None:
-            for row in losses:
-                np.add(total, row, out=total)
+    def call() -> None:
+        for row in losses:
+            np.add(total, row, out=total)
 
-        return call
-
-    return Contestant("one pass over memory", prepare, losses.size)
+    return call

@@ -8,9 +8,7 @@ import numpy as np
 
 import olx
 from benchmarks import data, targets
-from benchmarks.race import Contestant, Timing, race
-from benchmarks.report import Group, compared
-from benchmarks.settings import Settings
+from benchmarks.harness import Contestant, Group
 from olx.lab import config
 from olx.lab import run as lab
 from olx.lab.data import load
@@ -19,10 +17,10 @@ WIDTH, CONFIGURATIONS, COLUMNS = 50, 1000, 20
 ETAS = np.geomspace(1e-3, 1.0, CONFIGURATIONS)
 
 
-def measure(settings: Settings) -> Group:
-    examples = data.dense(settings.size(100_000, 2048), WIDTH)
+def measure(group: Group) -> None:
+    examples = data.dense(group.size(100_000, 2048), WIDTH)
     work = CONFIGURATIONS * examples.count
-    folder = pathlib.Path(settings.folder)
+    folder = pathlib.Path(group.folder)
     np.savez(folder / "lab.npz", X=examples[0], y=examples[1])
 
     def engine():
@@ -44,31 +42,20 @@ def measure(settings: Settings) -> Group:
 
     asked = {"lab, loss alone": [], "lab, mistakes too": ["error"]}
     ours = [Contestant(name, lambda m=m: experiment(m), work) for name, m in asked.items()]
-    seen = race([Contestant("engine", engine, work), *ours], settings.rounds)
-    target, case = targets.at_most(targets.LAB), f"{CONFIGURATIONS} configurations"
-    rows = [
-        compared(f"{case}, {name}", seen[name], seen["engine"], target, inverse=True)
-        for name in asked
-    ]
-    read, timings = reading(settings), {"lab": [t.as_dict() for t in seen.values()]}
-    rows.append(
-        compared(
-            "a CSV file", read["lab"], read["pandas"], targets.at_most(targets.CSV), inverse=True
-        )
-    )
-    timings["csv"] = [timing.as_dict() for timing in read.values()]
-    return Group("The lab against the engine, and against pandas", rows, timings)
+    seen = group.race("lab", [Contestant("engine", engine, work), *ours])
+    for name in asked:
+        case = f"{CONFIGURATIONS} configurations, {name}"
+        group.compare(case, seen[name], seen["engine"], most=targets.LAB)
+    _reading(group)
 
 
-def reading(settings: Settings) -> dict[str, Timing]:
+def _reading(group: Group) -> None:
     """A table of numbers from a CSV file: as a data set of the lab, and by pandas."""
     import pandas
 
-    rows = settings.size(200_000, 2000)
-    path = pathlib.Path(settings.folder) / "numbers.csv"
+    rows, path = group.size(200_000, 2000), pathlib.Path(group.folder) / "numbers.csv"
     numbers = np.random.default_rng(0).standard_normal((rows, COLUMNS))
     pandas.DataFrame(numbers).to_csv(path, index=False)
-    ours = lambda: lambda: load(str(path), task="regression")
-    theirs = lambda: lambda: pandas.read_csv(path)
-    contestants = [Contestant("lab", ours, rows), Contestant("pandas", theirs, rows)]
-    return race(contestants, settings.rounds)
+    ours = Contestant("lab", lambda: lambda: load(str(path), task="regression"), rows)
+    theirs = Contestant("pandas", lambda: lambda: pandas.read_csv(path), rows)
+    group.duel("a CSV file", ours, theirs, most=targets.CSV)

@@ -21,7 +21,7 @@ import jax
 
 from olx.testing.mutants import Mutant, breaking_games
 
-SUPPORT = pathlib.Path(__file__).parents[1] / "tests" / "support"
+FOLDER = pathlib.Path(__file__).parents[1] / "tests" / "learners"
 
 
 class Row(NamedTuple):
@@ -83,7 +83,7 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--games", action="store_true", help="print the games that the tests play")
     asked = parser.parse_args(arguments)
     jax.config.update("jax_enable_x64", True)
-    sys.path.insert(0, str(SUPPORT))
+    sys.path.insert(0, str(FOLDER))
     from mutant_games import MUTANT_CASES, UNBROKEN
 
     rows = []

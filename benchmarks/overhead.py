@@ -19,16 +19,15 @@ from jax import lax
 
 import olx
 from benchmarks import data, jax_loops, targets
-from benchmarks.dense import ADA, BASIC, HINGE, LOG, OGD, PASSIVE
+from benchmarks.dense import ADA, BASIC, HINGE, LOG, OGD, PASSIVE, descent
+from benchmarks.harness import Contestant, Group
 from benchmarks.peers import ETA
-from benchmarks.race import Contestant, Timing, kept_race
-from benchmarks.report import Group, Row, compared
-from benchmarks.settings import Settings
 from olx.engine import chunks, compile
 from olx.engine.arguments import check_game
 from olx.engine.finite import candidates, visible_leaves
-from olx.engine.game import numbers_of, one_game
+from olx.engine.game import game_of
 from olx.engine.implementations.dense import dense_program
+from olx.engine.numbers import numbers_of
 from olx.engine.round import Recorder
 
 WIDTHS = (10, 50, 64, 200, 1000)
@@ -59,27 +58,33 @@ ENTRIES = (
 )
 
 
-def measure(settings: Settings) -> Group:
-    rows, timings = [], {}
+def measure(group: Group) -> None:
     for width in WIDTHS:
-        count = settings.size(min(100_000, VALUES // width), 4000)
+        count = group.size(min(100_000, VALUES // width), 4000)
         examples = data.dense(count, width)
         paid = np.random.default_rng(0).random((count, width), np.float32)
         for entry in ENTRIES:
-            case = f"d={width}, {entry.name}"
             experts = entry.step is jax_loops.hedge
-            given = (None, paid) if experts else examples
-            rounds = jax.tree.map(jnp.asarray, olx.Rounds(*given))
+            rounds = jax.tree.map(jnp.asarray, olx.Rounds(*((None, paid) if experts else examples)))
             start = jnp.full(width, 1 / width) if experts else jnp.zeros(width)
-            contestants = [
-                Contestant(HAND, functools.partial(by_hand, entry, rounds, start), count),
-                Contestant(KERNEL, functools.partial(by_kernel, entry, rounds, start), count),
-                Contestant(RUN, functools.partial(by_run, entry, rounds, start), count),
-            ]
-            seen = kept_race(case, contestants, settings.rounds, timings)
-            rows += _rows(case, entry, seen, rounds, start)
-    rows += _calls(settings, timings) + _rollouts(settings, timings)
-    return Group("Overhead", rows, timings)
+            _race(group, f"d={width}, {entry.name}", entry, rounds, start)
+    _calls(group)
+    _rollouts(group)
+
+
+def _race(group: Group, case: str, entry: Entry, rounds: olx.Rounds, start: jax.Array) -> None:
+    ways = {HAND: by_hand, KERNEL: by_kernel, RUN: by_run}
+    contestants = [
+        Contestant(name, functools.partial(way, entry, rounds, start), len(rounds.outcome))
+        for name, way in ways.items()
+    ]
+    seen = group.race(case, contestants)
+    group.compare(case, seen[KERNEL], seen[HAND], most=targets.OVERHEAD)
+    group.compare(case, seen[RUN], seen[KERNEL], most=targets.OVERHEAD)
+    early = jax.tree.map(lambda leaf: leaf[:EARLY], rounds)
+    apart = float(np.max(np.abs(by_hand(entry, early, start)() - by_run(entry, early, start)())))
+    unit = "largest difference of losses"
+    group.note(case, HAND, apart, most=targets.AGREEMENT, unit=unit)
 
 
 def by_hand(entry: Entry, rounds: olx.Rounds, start: jax.Array) -> Callable[[], Any]:
@@ -93,7 +98,7 @@ def by_hand(entry: Entry, rounds: olx.Rounds, start: jax.Array) -> Callable[[], 
 
 def by_kernel(entry: Entry, rounds: olx.Rounds, start: jax.Array) -> Callable[[], Any]:
     numbers = numbers_of(entry.learner, entry.loss, check_game)
-    game = one_game("overhead", numbers, rounds, start, Recorder())
+    game = game_of("overhead", numbers, rounds, start, Recorder())
     plan = chunks.plan_of(jax.tree.map(np.asarray, rounds), start, 1, True)
     visible = visible_leaves(game, plan, candidates(plan, numbers.parts))
     given = numbers.leaves.numbers, rounds, np.array([0, chunks.len_of(rounds)], np.int32)
@@ -115,51 +120,22 @@ def _copier(state: Any) -> Callable[[], Any]:
     return lambda: copy(state)
 
 
-def _rows(
-    case: str, entry: Entry, seen: dict[str, Timing], rounds: olx.Rounds, start: jax.Array
-) -> list[Row]:
-    target = targets.at_most(targets.OVERHEAD)
-    early = jax.tree.map(lambda leaf: leaf[:EARLY], rounds)
-    apart = np.abs(by_hand(entry, early, start)() - by_run(entry, early, start)())
-    return [
-        compared(case, seen[KERNEL], seen[HAND], target, inverse=True),
-        compared(case, seen[RUN], seen[KERNEL], target, inverse=True),
-        Row(
-            case,
-            HAND,
-            float(np.max(apart)),
-            targets.at_most(targets.AGREEMENT),
-            "largest difference of losses",
-        ),
-    ]
-
-
-def _calls(settings: Settings, timings: dict[str, Any]) -> list[Row]:
+def _calls(group: Group) -> None:
     rounds, start = olx.Rounds(jnp.ones((8, 10)), jnp.ones(8)), jnp.zeros(10)
-    make = lambda eta: olx.linear(olx.omd(eta, olx.mirrors.euclidean()))
-    batch = olx.batch(make, eta=jnp.geomspace(0.01, 1.0, 8))
+    batch = olx.batch(descent, eta=jnp.geomspace(0.01, 1.0, 8))
     calls = {
         RUN: lambda: olx.run(OGD, HINGE, rounds, start),
         "olx.sweep": lambda: olx.sweep(batch, HINGE, rounds, start),
     }
     contestants = [Contestant(name, lambda call=call: call, 1) for name, call in calls.items()]
-    seen = kept_race("a call", contestants, max(settings.rounds, 50), timings)
-    return [
-        Row(
-            "a call of 8 rounds",
-            name,
-            timing.nanoseconds and timing.nanoseconds / 1000,
-            targets.at_most(targets.CALL[name]),
-            "microseconds",
-            note=timing.failure,
-        )
-        for name, timing in seen.items()
-    ]
+    for name, seen in group.race("a call", contestants, max(group.rounds, 50)).items():
+        spent = seen.nanoseconds and seen.nanoseconds / 1000
+        own = {"most": targets.CALL[name], "unit": "microseconds", "note": seen.failure}
+        group.note("a call of 8 rounds", name, spent, **own)
 
 
-def _rollouts(settings: Settings, timings: dict[str, Any]) -> list[Row]:
-    examples = data.dense(300, 5)
-    rounds, start = olx.Rounds(examples.rows, examples.labels), jnp.zeros(5)
+def _rollouts(group: Group) -> None:
+    rounds, start = olx.Rounds(*data.dense(300, 5)), jnp.zeros(5)
     separable = olx.mirror_map(lambda w: jnp.sum(jnp.cosh(w)), separable=True)
     coupled = olx.mirror_map(lambda w: jnp.sum(w**2) / 2 + jnp.log1p(jnp.sum(w**2)))
     makers = {
@@ -167,29 +143,19 @@ def _rollouts(settings: Settings, timings: dict[str, Any]) -> list[Row]:
         "a derived separable map": lambda eta: olx.linear(olx.omd(eta, separable)),
         "a derived coupled map": lambda eta: olx.linear(olx.omd(eta, coupled)),
     }
-    rows = []
+    ways = {
+        "olx.rollout": lambda total: total(0.05),
+        "its gradient": lambda total: jax.grad(total)(0.05),
+        "its vmap": lambda total: jax.vmap(total)(jnp.linspace(0.01, 0.1, 4)),
+    }
     for name, make in makers.items():
         total = lambda eta, make=make: olx.rollout(make(eta), LOG, rounds, start).total
-        etas = jnp.linspace(0.01, 0.1, 4)
-        calls = {
-            "olx.rollout": lambda total=total: total(0.05),
-            "its gradient": lambda total=total: jax.grad(total)(0.05),
-            "its vmap": lambda total=total, etas=etas: jax.vmap(total)(etas),
-        }
         contestants = [
-            Contestant(called, lambda call=call: lambda: jax.block_until_ready(call()), 1)
-            for called, call in calls.items()
+            Contestant(way, lambda f=f, g=total: lambda: jax.block_until_ready(f(g)), 1)
+            for way, f in ways.items()
         ]
-        seen = kept_race(f"rollout, {name}", contestants, max(settings.rounds, 10), timings)
-        rows += [
-            Row(
-                f"another call, {name}",
-                called,
-                min(timing.busy) * 1e6 if timing.busy else None,
-                targets.at_most(targets.ROLLOUT),
-                "microseconds of CPU",
-                note=timing.failure,
-            )
-            for called, timing in seen.items()
-        ]
-    return rows
+        seen = group.race(f"rollout, {name}", contestants, max(group.rounds, 10))
+        for way, timing in seen.items():
+            spent = min(timing.busy) * 1e6 if timing.busy else None
+            own = {"most": targets.ROLLOUT, "unit": "microseconds of CPU", "note": timing.failure}
+            group.note(f"another call, {name}", way, spent, **own)

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.data import Examples
-from benchmarks.race import Contestant
+from benchmarks.harness import Contestant
 
 VOWPAL_VALUES = 5_000_000  # the most values written as text for the cache
 RIVER_VALUES = 20_000  # river takes microseconds per value

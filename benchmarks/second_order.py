@@ -18,10 +18,8 @@ import numpy as np
 import olx
 from benchmarks import data, peers, targets
 from benchmarks.data import Examples
-from benchmarks.dense import EARLY, LOOP, agreement, play
-from benchmarks.race import Contestant, kept_race
-from benchmarks.report import Group, Row, compared
-from benchmarks.settings import Settings
+from benchmarks.dense import EARLY, LOOP, agree, contestant, play, sweep
+from benchmarks.harness import Contestant, Group
 from olx import second_order
 
 WIDTHS = (48, 200)
@@ -45,78 +43,61 @@ MATRICES: dict[str, tuple[Callable[..., olx.Learner], Callable]] = {
 }
 
 
-def measure(settings: Settings) -> Group:
-    rows, timings = [], {}
+def measure(group: Group) -> None:
     for width in WIDTHS:
-        examples = data.dense(settings.size(4_000_000 // width**2 * 10, 1000), width)
+        examples = data.dense(group.size(4_000_000 // width**2 * 10, 1000), width)
         for name in MATRICES:
-            rows += _matrix(name, examples, settings, timings)
-    rows += _sweep(data.dense(settings.size(8000, 500), WIDTHS[0]), settings, timings)
+            _matrix(group, name, examples)
+    _sweep(group, data.dense(group.size(8000, 500), WIDTHS[0]))
     for width in (*WIDTHS, WIDE):
-        rows += _sketches(data.dense(settings.size(20_000, 1000), width), settings, timings)
-    rows += _columns(settings, timings)
-    return Group("Second-order learners", rows, timings)
+        _sketches(group, data.dense(group.size(20_000, 1000), width))
+    _columns(group)
 
 
-def _matrix(name: str, examples: Examples, settings: Settings, timings: dict) -> list[Row]:
+def _matrix(group: Group, name: str, examples: Examples) -> None:
     make, loss = MATRICES[name]
-    case = f"d={examples.width}, {name}"
-    learner = make(peers.ETA)
-    ours = Contestant(OLX, lambda: play(learner, loss, *map(jnp.asarray, examples)), examples.count)
+    case, learner = f"d={examples.width}, {name}", make(peers.ETA)
+    ours = contestant(OLX, learner, loss, _on_device(examples))
     loop = peers.numba(name, examples, module="matrix_loops")
-    seen = kept_race(case, [ours, loop], settings.rounds, timings)
-    target = targets.at_least(targets.SECOND_ORDER.get(name))
-    rows = [compared(case, seen[OLX], seen[LOOP], target)]
+    seen = group.duel(case, ours, loop, least=targets.SECOND_ORDER.get(name))
     if not seen[LOOP].failure:
         early = examples.first(EARLY)
-        rows.append(agreement(case, play(learner, loss, *early)(), name, early, "matrix_loops"))
-    return rows
+        agree(group, case, play(learner, loss, *early)(), name, early, "matrix_loops")
 
 
-def _sweep(examples: Examples, settings: Settings, timings: dict) -> list[Row]:
+def _sweep(group: Group, examples: Examples) -> None:
     case = f"d={examples.width}, {CONFIGURATIONS} configurations of arow_original"
-    etas = np.geomspace(0.1, 10, CONFIGURATIONS)
-    learners = olx.batch(second_order.arow_original, r=jnp.asarray(etas))
-    rounds = olx.Rounds(*map(jnp.asarray, examples))
-    start, keep = jnp.zeros(examples.width), olx.keep.totals
-    sweep = lambda: olx.sweep(learners, HINGE, rounds, start, keep=keep)
-    ours = Contestant(OLX, lambda: sweep, examples.count * CONFIGURATIONS)
-    loop = peers.numba("arow_original", examples, etas, module="matrix_loops")
-    seen = kept_race(case, [ours, loop], settings.rounds, timings)
-    target = targets.at_least(targets.SECOND_ORDER_SWEEP)
-    return [compared(case, seen[OLX], seen[LOOP], target)]
+    numbers, rounds = np.geomspace(0.1, 10, CONFIGURATIONS), olx.Rounds(*_on_device(examples))
+    make = second_order.arow_original
+    ours = sweep(OLX, make, jnp.asarray(numbers), rounds, examples.width)
+    loop = peers.numba("arow_original", examples, numbers, module="matrix_loops")
+    group.duel(case, ours, loop, least=targets.SECOND_ORDER_SWEEP)
 
 
-def _sketches(examples: Examples, settings: Settings, timings: dict) -> list[Row]:
-    rows = []
-    with tempfile.TemporaryDirectory(dir=settings.folder) as folder:
+def _sketches(group: Group, examples: Examples) -> None:
+    with tempfile.TemporaryDirectory(dir=group.folder) as folder:
         cache = peers.VowpalCache(folder, examples)
         for size in SIZES:
             case = f"d={examples.width}, Oja m={size}"
-            learner = oja(size)
-            ours = play(learner, CLIPPED, *map(jnp.asarray, examples))
+            ours = play(oja(size), CLIPPED, *_on_device(examples))
             options = ("--OjaNewton", "--sketch_size", str(max(size, 1)), "--normalize", "false")
             theirs = [] if size == 0 else [peers.vowpal(cache, *options)]
             mine = Contestant(OLX, lambda ours=ours: ours, examples.count)
-            seen = kept_race(case, [mine, *theirs], settings.rounds, timings)
-            if theirs:
-                wanted = targets.OJA if (examples.width, size) == (WIDE, 10) else None
-                peer = seen[theirs[0].name]
-                rows.append(compared(case, seen[OLX], peer, targets.at_least(wanted)))
+            wanted = targets.OJA if (examples.width, size) == (WIDE, 10) else None
+            seen = group.duel(case, mine, *theirs, least=wanted)
             error = float(np.mean(np.asarray(ours().trace) * examples.labels <= 0))
-            rows.append(Row(case, "nothing", error, None, "progressive error of olx"))
+            group.note(case, "nothing", error, unit="progressive error of olx")
             if theirs and not seen[theirs[0].name].failure:
                 missed = peers.vowpal_error(cache, *options)
-                rows.append(Row(case, theirs[0].name, missed, None, "progressive error of theirs"))
-    return rows
+                group.note(case, theirs[0].name, missed, unit="progressive error of theirs")
 
 
-def _columns(settings: Settings, timings: dict) -> list[Row]:
+def _columns(group: Group) -> None:
     """How the cost of a sparse row depends on the number of columns.
 
     The state is made before; copying it is subtracted, as the time of a run of few rows.
     """
-    case, count, few = "sparse rows, Oja m=10, cost of columns", settings.size(20_000, 1000), 500
+    case, count, few = "sparse rows, Oja m=10, cost of columns", group.size(20_000, 1000), 500
     learner, contestants = oja(10), []
     for width in COLUMNS:
         examples, start = data.sparse(count, width), jnp.zeros(width)
@@ -126,16 +107,19 @@ def _columns(settings: Settings, timings: dict) -> list[Row]:
             run = lambda rounds=rounds, start=start, state=state: jax.block_until_ready(
                 olx.run(learner, SQUARED, rounds, start, state=state, keep=olx.keep.totals).state
             )
-            name = f"d={width:,}, {part.count} rows"
-            contestants.append(Contestant(name, lambda run=run: run, part.count))
-    seen = kept_race(case, contestants, settings.rounds, timings)
-    long = [seen[f"d={width:,}, {count} rows"].median for width in COLUMNS]
-    short = [seen[f"d={width:,}, {few} rows"].median for width in COLUMNS]
-    each = [(a - b) / (count - few) * 1e9 for a, b in zip(long, short, strict=True)]
-    return [
-        Row(case, f"d={width:,} / d={COLUMNS[0]:,}", spent / each[0], None, f"({spent:.0f} ns)")
-        for width, spent in zip(COLUMNS, each, strict=True)
-    ]
+            contestants.append(
+                Contestant(f"d={width:,}, {part.count} rows", lambda r=run: r, part.count)
+            )
+    seen = group.race(case, contestants)
+    median = lambda width, rows: seen[f"d={width:,}, {rows} rows"].median
+    each = [(median(d, count) - median(d, few)) / (count - few) * 1e9 for d in COLUMNS]
+    for width, spent in zip(COLUMNS, each, strict=True):
+        against, unit = f"d={width:,} / d={COLUMNS[0]:,}", f"({spent:.0f} ns)"
+        group.note(case, against, spent / each[0], unit=unit)
+
+
+def _on_device(examples: Examples) -> Examples:
+    return Examples(*map(jnp.asarray, examples))
 
 
 def oja(size: int) -> olx.Learner:

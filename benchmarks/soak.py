@@ -48,7 +48,7 @@ import numpy as np
 import olx
 from benchmarks import soak_streams
 
-TESTS = pathlib.Path(__file__).parents[1] / "tests" / "support"
+TESTS = pathlib.Path(__file__).parents[1] / "tests" / "learners"
 OUT = pathlib.Path("results/soak")
 LIMIT = 1e-3
 WORSE, REPLAYS, MOVE = 1000, 5, 1e-6

@@ -3,28 +3,6 @@
 A number is time of the other library / time of olx, unless its comment says otherwise.
 """
 
-from typing import NamedTuple
-
-
-class Target(NamedTuple):
-    bound: float
-    at_least: bool
-
-    def met(self, value: float) -> bool:
-        return value >= self.bound if self.at_least else value <= self.bound
-
-    def __str__(self) -> str:
-        return f"{'>=' if self.at_least else '<='} {self.bound:g}"
-
-
-def at_least(bound: float | None) -> Target | None:
-    return None if bound is None else Target(bound, True)
-
-
-def at_most(bound: float | None) -> Target | None:
-    return None if bound is None else Target(bound, False)
-
-
 SKLEARN, VOWPAL, RIVER, NUMBA = "scikit-learn", "Vowpal", "river", "numba"
 
 # Targets against scikit-learn are for float32 and no penalty, which the suite races. Earlier ones
@@ -87,16 +65,14 @@ LARGE_SPEED = 1.15
 AGREEMENT = 1e-3  # largest difference of scores from those of the numba loop, early in the stream
 
 
-def dense(algorithm: str, width: int, peer: str, on_device: bool) -> Target | None:
+def dense(algorithm: str, width: int, peer: str, on_device: bool) -> float | None:
     """The target of a stream of dense rows; the time from NumPy is judged for OGD alone."""
     if peer == SKLEARN and algorithm == "OGD hinge":
-        return at_least((DENSE if on_device else FROM_NUMPY).get(width))
-    if not on_device:
-        return None
+        return (DENSE if on_device else FROM_NUMPY).get(width)
     bounds = {
         SKLEARN: DENSE_OTHERS,
         VOWPAL: DENSE_VOWPAL,
         RIVER: DENSE_RIVER.get(width),
         NUMBA: DENSE_NUMBA.get(width),
     }
-    return at_least(bounds.get(peer))
+    return bounds.get(peer) if on_device else None

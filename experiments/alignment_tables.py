@@ -10,7 +10,7 @@ the least cost on them are kept, as the thesis does for music. Synthesized speec
 known boundaries, need no files.
 
 Piano: performances of four pieces, one piece left out at a time, in frames of 50 ms. These data
-hold what the keys did, not the sound; see `experiments.alignment_piano`.
+hold what the keys did, not the sound; see `experiments.alignment_sounds`.
 """
 
 import argparse
@@ -23,10 +23,10 @@ import matplotlib
 import numpy as np
 
 import olx
-from experiments.alignment_piano import piano
 from experiments.alignment_sounds import (
     Sound,
     chorales,
+    piano,
     synthesized_music,
     synthesized_speech,
     timit,

@@ -11,8 +11,6 @@ the vowels and Y of letter if there is a data folder (OLX_DATA, or --data), else
 scikit-learn.
 """
 
-import argparse
-import os
 from pathlib import Path
 
 import jax
@@ -21,6 +19,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 import olx
+from experiments import output
 from olx import boosting, losses
 from olx.boosting.boost import BoostState
 from olx.lab.data import load
@@ -35,13 +34,10 @@ BINS = 40  # of rounds, in pictures over time
 
 
 def main() -> None:
-    as_it_is = argparse.RawDescriptionHelpFormatter
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=as_it_is)
-    parser.add_argument("--data", type=Path, default=os.environ.get("OLX_DATA"))
+    parser = output.arguments(__doc__, data=True, out="boosting_plots")
     parser.add_argument("--eta", type=float, default=0.5, help="of the weak learner")
     parser.add_argument("--copies", type=int, nargs="+", default=[1, 3, 5, 11, 21, 41])
     parser.add_argument("--shown", type=int, default=21, help="copies in the other pictures")
-    parser.add_argument("--out", type=Path, default=Path("results/boosting_plots"))
     given = parser.parse_args()
     found = (
         load("letter", given.data, **LETTERS)

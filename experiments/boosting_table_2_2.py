@@ -17,8 +17,6 @@ ocr49, splice) were processed by their authors and are not reproduced. With --ra
 AdaBoost with trees of depth 1 is timed beside AdaBoost, in turns.
 """
 
-import argparse
-import os
 import sys
 import time
 from pathlib import Path
@@ -28,7 +26,8 @@ import jax
 import numpy as np
 import scipy.sparse
 
-from benchmarks.race import Contestant, race
+from benchmarks.harness import Contestant, race
+from experiments import output
 from olx import boosting
 
 BOOSTERS = {
@@ -63,13 +62,10 @@ class Result(NamedTuple):
 
 
 def main() -> None:
-    as_it_is = argparse.RawDescriptionHelpFormatter
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=as_it_is)
+    parser = output.arguments(__doc__, data=True, out="boosting_table_2_2")
     parser.add_argument("--sets", nargs="+", choices=PRINTED, default=["a9a"])
     parser.add_argument("--rounds", type=int, default=200)
     parser.add_argument("--race", action="store_true", help="time scikit-learn beside AdaBoost")
-    parser.add_argument("--data", type=Path, default=os.environ.get("OLX_DATA"))
-    parser.add_argument("--out", type=Path, default=Path("results/boosting_table_2_2"))
     arguments = parser.parse_args()
     jax.config.update("jax_enable_x64", True)
     arguments.out.mkdir(parents=True, exist_ok=True)
@@ -116,12 +112,11 @@ def play(train: Part, test: Part | None, rounds: int) -> dict[str, Result]:
 
 
 def table(name: str, train: Part, test: Part | None, results: dict[str, Result]) -> str:
-    lines = [
+    about = (
         f"{len(train.labels)} training rows, {0 if test is None else len(test.labels)} test rows, "
-        f"{train.rows.shape[1]} features. Each cell: here, printed, difference.\n",
-        "| booster | rounds | time | zeros | train | test |",
-        "|---|---|---|---|---|---|",
-    ]
+        f"{train.rows.shape[1]} features. Each cell: here, printed, difference."
+    )
+    rows = []
     for booster, (seconds, boosted, errors, _) in results.items():
         shares = [boosted.zeros.mean(), boosted.errors[-1]]
         shares += [] if errors is None else [errors[-1]]
@@ -131,8 +126,9 @@ def table(name: str, train: Part, test: Part | None, results: dict[str, Result])
             for a, b in zip(own, PRINTED[name][booster], strict=False)
         ]
         cells += ["no test rows"] * (errors is None)
-        lines.append(f"| {booster} | {len(boosted.ensemble)} | {' | '.join(cells)} |")
-    return "\n".join(lines)
+        rows.append([booster, str(len(boosted.ensemble)), *cells])
+    head = ("booster", "rounds", "time", "zeros", "train", "test")
+    return f"{about}\n\n{output.table(head, rows)}"
 
 
 def compare(train: Part, rounds: int) -> str:
@@ -153,17 +149,14 @@ def compare(train: Part, rounds: int) -> str:
     seen = race([Contestant(name, lambda c=call: c, rounds) for name, call in calls.items()], 3)
     medians = {name: timing.median for name, timing in seen.items()}
     first = next(iter(medians.values()))
-    lines = [f"| {name} | {value:.2f} | {value / first:.1f} |" for name, value in medians.items()]
-    return "\n".join(["| AdaBoost | seconds | / olx |", "|---|---|---|", *lines])
+    rows = [(name, f"{value:.2f}", f"{value / first:.1f}") for name, value in medians.items()]
+    return output.table(("AdaBoost", "seconds", "/ olx"), rows)
 
 
 def draw(name: str, results: dict[str, Result], out: Path) -> None:
-    try:
-        from matplotlib.figure import Figure
-    except ModuleNotFoundError:
-        print("No pictures: matplotlib is missing, `pip install 'olx[lab]'` brings it.\n")
+    figure = output.figure(13, 4, layout="tight")
+    if figure is None:
         return
-    figure = Figure(figsize=(13, 4), layout="tight")
     zeros, margins, errors = figure.subplots(1, 3)
     for colour, (booster, result) in zip(("C0", "C1", "C2"), results.items(), strict=True):
         rounds = np.arange(1, len(result.boosted.errors) + 1)

@@ -15,7 +15,6 @@ the sign ±. A booster is compared with the learner called by the first part of 
 shows the jobs so far.
 """
 
-import argparse
 import sys
 import tomllib
 from collections.abc import Callable, Collection
@@ -27,7 +26,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from olx.lab.report.scores import Score, scores, tuned
+from experiments import output
+from olx.lab.report.scores import Score, scores, tuned_score
 
 WEAK = "weak learner"
 
@@ -45,8 +45,7 @@ class Errors(NamedTuple):
 
 
 def main() -> None:
-    as_it_is = argparse.RawDescriptionHelpFormatter
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=as_it_is)
+    parser = output.arguments(__doc__)
     parser.add_argument("folders", type=Path, nargs="+", help="of results")
     folders = parser.parse_args().folders
     errors = joined([read(folder) for folder in folders])
@@ -68,7 +67,7 @@ def read(folder: Path) -> Errors:
     ours, printed = {}, {}
     for entry in config["published"]:
         for dataset, value in entry["values"].items():
-            found = tuned(everything, dataset, entry["learner"], entry["metric"])
+            found = tuned_score(everything, dataset, entry["learner"], entry["metric"])
             if found is not None:
                 ours[dataset, entry["learner"]] = orders_of(table, found, entry["metric"])
                 printed[dataset, entry["learner"]] = value
@@ -110,7 +109,7 @@ def error_table(errors: Errors) -> str:
         return f"{shown(errors.ours[pair].values(), '.4f')} ({errors.printed[pair]:.4g})"
 
     rows = [[name, *(cell((name, one)) for one in errors.learners)] for name in errors.datasets]
-    return "Error, ours (in print):\n\n" + table_of(["data", *errors.learners], rows)
+    return "Error, ours (in print):\n\n" + output.table(["data", *errors.learners], rows)
 
 
 def gain_table(errors: Errors) -> str:
@@ -120,7 +119,7 @@ def gain_table(errors: Errors) -> str:
     rows.append(["**mean**", *(last_cell(errors, np.mean, one) for one in boosters)])
     rows.append(["**median**", *(last_cell(errors, np.median, one) for one in boosters)])
     head = "Relative improvement over the weak learner in percent, ours (in print):\n\n"
-    return head + table_of(["data", *boosters], rows)
+    return head + output.table(["data", *boosters], rows)
 
 
 def gain_cell(errors: Errors, name: str, one: str) -> str:
@@ -153,11 +152,6 @@ def gain(boosted: float, weak: float) -> float:
 def weak_of(label: str, learners: list[str]) -> str:
     first, comma, _ = label.partition(",")
     return first if comma or WEAK not in learners else WEAK
-
-
-def table_of(head: list[str], rows: list[list[str]]) -> str:
-    lines = [head, ["---"] * len(head), *rows]
-    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
 if __name__ == "__main__":

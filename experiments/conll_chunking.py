@@ -10,8 +10,6 @@ both ends right, as the script conlleval of the shared task does. U and C were n
     python -m experiments.conll_chunking --data ... --passes 8 --learner "PA, C = 0.05"
 """
 
-import argparse
-import os
 import pathlib
 import time
 from typing import NamedTuple
@@ -21,6 +19,7 @@ import jax.numpy as jnp
 import numpy as np
 
 import olx
+from experiments import output
 from olx import structured
 
 WORDS = [(-2,), (-1,), (0,), (1,), (2,), (-1, 0), (0, 1)]
@@ -110,10 +109,7 @@ def learners(chain: structured.Structure) -> dict[str, olx.Learner]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--data", type=pathlib.Path, default=os.environ.get("OLX_DATA"))
+    parser = output.arguments(__doc__, data=True)
     parser.add_argument("--passes", type=int, default=4)
     parser.add_argument("--learner", action="append", help="one of those of the table; else all")
     parser.add_argument("--seed", type=int, default=0, help="of the order of the sentences")

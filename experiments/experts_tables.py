@@ -27,8 +27,7 @@ The data folder (OLX_DATA, or --data) holds experts_french_load.npz and portfoli
 --games switching needs none. Tables, and pictures of the weights over time, go to --out.
 """
 
-import argparse
-import os
+import itertools
 import sys
 from collections.abc import Callable
 from functools import partial
@@ -41,6 +40,7 @@ import jax.numpy as jnp
 import numpy as np
 
 import olx
+from experiments import output
 from olx import experts, losses
 
 SHIFTS = 6
@@ -55,11 +55,8 @@ class Game(NamedTuple):
 
 
 def main() -> None:
-    as_it_is = argparse.RawDescriptionHelpFormatter
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=as_it_is)
+    parser = output.arguments(__doc__, data=True, out="experts_tables")
     parser.add_argument("--games", nargs="+", choices=GAMES, default=list(GAMES))
-    parser.add_argument("--data", type=Path, default=os.environ.get("OLX_DATA"))
-    parser.add_argument("--out", type=Path, default=Path("results/experts_tables"))
     arguments = parser.parse_args()
     jax.config.update("jax_enable_x64", True)
     arguments.out.mkdir(parents=True, exist_ok=True)
@@ -157,15 +154,18 @@ def table(game: Game, played: dict[str, np.ndarray]) -> str:
     achieved = {name: game.judge(weights) for name, weights in played.items()}
     lines = [
         f"{rounds} rounds, {game.losses.shape[1]} experts; the best one loses "
-        f"{best / rounds:.5g} per round, the best sequence {shifting / rounds:.5g}.\n",
-        f"| learner | loss | regret | shifting | / hedge | {game.verdict} |",
-        "|---|---|---|---|---|---|",
+        f"{best / rounds:.5g} per round, the best sequence {shifting / rounds:.5g}.\n"
     ]
-    lines += [
-        f"| {name} | {total / rounds:.5g} | {total - best:.4g} | {total - shifting:.4g} "
-        f"| {against[name]:.4f} | {achieved[name]:.4g} |"
-        for name, total in totals.items()
-    ]
+    cells = lambda name, total: (
+        name,
+        f"{total / rounds:.5g}",
+        f"{total - best:.4g}",
+        f"{total - shifting:.4g}",
+        f"{against[name]:.4f}",
+        f"{achieved[name]:.4g}",
+    )
+    head = ("learner", "loss", "regret", "shifting", "/ hedge", game.verdict)
+    lines.append(output.table(head, itertools.starmap(cells, totals.items())))
     more = achieved["AdaNormalHedge"] / achieved[f"Hedge, tuned to {game.verdict}"]
     lines.append(
         "\nAdaNormalHedge, with nothing to tune, against the best Hedge of the grid: "
@@ -198,11 +198,11 @@ def forecasts(folder: Path | None) -> str:
         "all forecasters alike": 100 * np.abs(relative.mean(1) - 1).mean(),
         **errors,
     }
-    lines = "\n".join(f"| {name} | {value:.4g} |" for name, value in rows.items())
+    head, shown = ("combined by slopes", "error"), ((k, f"{v:.4g}") for k, v in rows.items())
     more = errors["AdaNormalHedge"] / min(errors[name] for name in tuned) - 1
     return (
-        f"| combined by slopes | error |\n|---|---|\n{lines}\n\nAdaNormalHedge, with nothing to "
-        f"tune, against the best Hedge of both grids: error {more:+.2%}."
+        f"{output.table(head, shown)}\n\nAdaNormalHedge, with nothing to tune, against "
+        f"the best Hedge of both grids: error {more:+.2%}."
     )
 
 
@@ -220,17 +220,13 @@ def portfolios(relatives: np.ndarray) -> str:
         "exponentiated gradient, 0.05": wealth[-1],
         f"exponentiated gradient, tuned: {float(etas[wealth.argmax()]):.3g}": wealth.max(),
     }
-    lines = "\n".join(f"| {name} | {value:.4g} |" for name, value in rows.items())
-    return f"| portfolio | wealth |\n|---|---|\n{lines}"
+    return output.table(("portfolio", "wealth"), ((k, f"{v:.4g}") for k, v in rows.items()))
 
 
 def draw(game: str, played: dict[str, np.ndarray], out: Path) -> None:
-    try:
-        from matplotlib.figure import Figure
-    except ModuleNotFoundError:
-        print("No pictures: matplotlib is missing, `pip install 'olx[lab]'` brings it.\n")
+    figure = output.figure(9, 2.2 * len(played), layout="tight")
+    if figure is None:
         return
-    figure = Figure(figsize=(9, 2.2 * len(played)), layout="tight")
     axes = figure.subplots(len(played), 1)
     for axis, (name, weights) in zip(axes, played.items(), strict=True):
         axis.stackplot(np.arange(len(weights)), weights.T, linewidth=0)

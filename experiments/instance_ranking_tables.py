@@ -17,9 +17,7 @@ letor_mq2008_part.npz.
     python -m experiments.instance_ranking_tables
 """
 
-import argparse
 import functools
-import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
@@ -29,6 +27,7 @@ import jax.numpy as jnp
 import numpy as np
 
 import olx
+from experiments import output
 from olx import first_order, losses, ranking
 
 FILES = {"ohsumed": "letor_ohsumed.npz", "mq2008": "letor_mq2008_part.npz"}
@@ -57,12 +56,9 @@ class Queries(NamedTuple):
 
 
 def main() -> None:
-    as_it_is = argparse.RawDescriptionHelpFormatter
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=as_it_is)
+    parser = output.arguments(__doc__, data=True, out="instance_ranking_tables")
     parser.add_argument("--sets", nargs="+", choices=FILES, default=list(FILES))
     parser.add_argument("--passes", type=int, default=10)
-    parser.add_argument("--data", type=Path, default=os.environ.get("OLX_DATA"))
-    parser.add_argument("--out", type=Path, default=Path("results/instance_ranking_tables"))
     arguments = parser.parse_args()
     if arguments.data is None:
         parser.error("give the folder of the data sets: --data, or OLX_DATA")
@@ -89,18 +85,18 @@ def read(path: Path) -> Queries:
 
 
 def table(queries: Queries, passes: int) -> str:
-    lines = [f"| learner | MAP | NDCG@{TOP} | step sizes |", "| --- | --- | --- | --- |"]
+    rows = []
     parts = np.unique(queries.partition)
     for name, (make, loss) in LEARNERS.items():
         folds = [_fold(queries, parts, i, make, loss, passes) for i in range(len(parts))]
         means = np.mean([judged for judged, _ in folds], axis=0)
         steps = ", ".join(f"{step:g}" for _, step in folds)
-        lines.append(f"| {name} | {means[0]:.4f} | {means[1]:.4f} | {steps} |")
-        print(lines[-1], flush=True)
+        rows.append([name, *(f"{mean:.4f}" for mean in means), steps])
+        print(*rows[-1], flush=True)
     draw = np.random.default_rng(0).normal(size=queries.rounds.outcome.shape).astype(np.float32)
     chance = measure(draw, queries.rounds.outcome)
-    lines.append(f"| random order | {chance[0]:.4f} | {chance[1]:.4f} | |")
-    return "\n".join(lines)
+    rows.append(["random order", *(f"{mean:.4f}" for mean in chance), ""])
+    return output.table(["learner", "MAP", f"NDCG@{TOP}", "step sizes"], rows)
 
 
 def _fold(

@@ -32,7 +32,6 @@ The data folder (OLX_DATA, or --data) holds enron_*.npz, ml_*.npz, reuters21578.
 
 import argparse
 import functools
-import os
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -44,6 +43,7 @@ import numpy as np
 import scipy.sparse as sparse
 
 import olx
+from experiments import output
 from olx import mirrors, ranking
 
 UPDATES = {
@@ -75,15 +75,12 @@ METRICS: dict[str, Callable] = {
 
 
 def main() -> None:
-    as_it_is = argparse.RawDescriptionHelpFormatter
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=as_it_is)
+    parser = output.arguments(__doc__, data=True, out="label_ranking_tables")
     parser.add_argument("--parts", nargs="+", choices=PARTS, default=list(PARTS))
     parser.add_argument("--users", nargs="+", choices=PRINTED, default=list(PRINTED))
     parser.add_argument("--sets", nargs="+", choices=SETS, default=list(SETS))
     rows = "how many training rows of topics and news to play; all if not given"
     parser.add_argument("--rows", type=int, default=None, help=rows)
-    parser.add_argument("--data", type=Path, default=os.environ.get("OLX_DATA"))
-    parser.add_argument("--out", type=Path, default=Path("results/label_ranking_tables"))
     arguments = parser.parse_args()
     if arguments.data is None:
         parser.error("give the folder of the data sets: --data, or OLX_DATA")
@@ -115,21 +112,18 @@ def folders(arguments: argparse.Namespace) -> str:
         "",
         *(f"{kind}: eta {eta:g}, margin {margin:g}" for kind, (eta, margin) in chosen.items()),
         "",
-        _row("user", *(f"{kind} {update}" for kind, update in COLUMNS)),
-        _row(*["---"] * 7),
     ]
     table = {user: [errors[user][c][chosen[c[0]]] for c in COLUMNS] for user in errors}
-    for user, seen in table.items():
-        pairs = zip(seen, PRINTED[user], strict=True)
-        lines.append(_row(user, *(f"{a:.1f} ({b:.1f}) {a - b:+.1f}" for a, b in pairs)))
-    lines += ["", "Best setting of each user and update:", ""]
-    lines += [_row("user", *(f"{kind} {update}" for kind, update in COLUMNS)), _row(*["---"] * 7)]
     best = {user: [min(errors[user][c].values()) for c in COLUMNS] for user in errors}
-    for user, seen in best.items():
-        pairs = zip(seen, PRINTED[user], strict=True)
-        lines.append(_row(user, *(f"{a:.1f} ({b:.1f}) {a - b:+.1f}" for a, b in pairs)))
-    lines += ["", _orders("this table", table), _orders("best settings", best)]
+    lines += [_beside_print(table), "", "Best setting of each user and update:", ""]
+    lines += [_beside_print(best), "", _orders("this table", table), _orders("best settings", best)]
     return "\n".join(lines)
+
+
+def _beside_print(table: dict[str, list[float]]) -> str:
+    cell = lambda a, b: f"{a:.1f} ({b:.1f}) {a - b:+.1f}"
+    rows = ([user, *map(cell, seen, PRINTED[user])] for user, seen in table.items())
+    return output.table(["user", *(f"{kind} {update}" for kind, update in COLUMNS)], rows)
 
 
 def _all_settings(folder: Path, user: str) -> dict:
@@ -232,7 +226,7 @@ def _judged(rows: sparse.csr_matrix, masks: np.ndarray, train: int) -> list[str]
     """Per algorithm, the setting with the fewest mistakes in the pass, judged on the test part."""
     binary = np.all(rows.data == 1)
     grids = {EUCLIDEAN: [(eta, 1.0) for eta in (0.003, 0.03, 0.3, 3.0)], ENTROPY: GRIDS[ENTROPY]}
-    lines = [_row("algorithm", "mistakes", *METRICS), _row(*["---"] * 6)]
+    lines = []
     for kind, update in COLUMNS:
         if kind == ENTROPY and not binary:
             continue
@@ -244,8 +238,8 @@ def _judged(rows: sparse.csr_matrix, masks: np.ndarray, train: int) -> list[str]
         scores = np.asarray(_test_scores(kind, run.state, rows[train:]))
         each = [float(np.mean(_over(metric)(scores, masks[train:]))) for metric in METRICS.values()]
         name = f"{kind} {update} (eta {setting[0]:g}, margin {setting[1]:g})"
-        lines.append(_row(name, f"{100 * run.losses.mean():.1f} %", *(f"{m:.4f}" for m in each)))
-    return lines
+        lines.append([name, f"{100 * run.losses.mean():.1f} %", *(f"{m:.4f}" for m in each)])
+    return [output.table(["algorithm", "mistakes", *METRICS], lines)]
 
 
 def _test_scores(kind: str, state: Any, rows: sparse.csr_matrix) -> np.ndarray:
@@ -260,10 +254,6 @@ def _test_scores(kind: str, state: Any, rows: sparse.csr_matrix) -> np.ndarray:
 @functools.cache
 def _over(metric: Callable) -> Callable:
     return jax.jit(jax.vmap(metric))
-
-
-def _row(*cells: str) -> str:
-    return "| " + " | ".join(cells) + " |"
 
 
 PARTS = {"folders": folders, "multilabel": multilabel, "topics": topics, "news": news}

@@ -31,7 +31,6 @@ Orabona, Crammer, Cesa-Bianchi, 2015, on every held-out game, with the target as
 import argparse
 import importlib.util
 from functools import partial
-from pathlib import Path
 from typing import NamedTuple
 
 import jax
@@ -41,6 +40,7 @@ import numpy as np
 import olx
 from experiments import learned_games as play
 from experiments import learned_report as report
+from experiments import output
 from experiments.held_out import Entry
 from experiments.learned_games import Draw, Games
 from experiments.learned_potentials import LEARNED, learner, plain, trained
@@ -133,9 +133,7 @@ def compared(name: str, draw: Draw, asked: argparse.Namespace) -> report.Family:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = output.arguments(__doc__, out="learned_regularizer")
     whole = partial(parser.add_argument, type=int)
     whole("--features", default=20)
     whole("--rounds", default=200, help="of each game")
@@ -145,7 +143,6 @@ def main() -> None:
     whole("--held", default=20, help="held-out games")
     whole("--seed", default=0)
     parser.add_argument("--rate", type=float, default=0.1, help="of Adam, at first")
-    parser.add_argument("--out", type=Path, default=Path("results/learned_regularizer"))
     asked = parser.parse_args()
     found = []
     for name, draw in play.families(asked.features, asked.seed).items():

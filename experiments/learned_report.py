@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 
 import olx
+from experiments import output
 from experiments.learned_games import mean_and_error
 from olx.theorem import Certificates
 
@@ -54,37 +55,28 @@ def table(found: Family) -> str:
     """Totals, and how much more each player pays than the learned network, in Markdown."""
     base = found.losses[BEST].sum(axis=1)
     more = lambda totals: "{:+.2f} ± {:.2f}".format(*mean_and_error(totals - base))
-    lines = [
-        f"### {found.name}\n",
-        "| player | total loss | more than the learned network "
-        "| if tuned in hindsight | in each game |",
-        "|---|---:|---:|---:|---:|",
-    ]
-    made = rows(found)
+    made, lines = rows(found), []
     for player in dict.fromkeys(row.player for row in made):
         ways = [row.totals for row in made if row.player == player]
         total = "{:.2f} ± {:.2f}".format(*mean_and_error(ways[0]))
         cells = ["" if player == BEST else more(each) for each in ways]
-        lines.append(" | ".join([f"| {player}", total, *cells, *[""] * (3 - len(cells))]) + " |")
-    return "\n".join(lines) + "\n"
+        lines.append([player, total, *cells, *[""] * (3 - len(cells))])
+    more_head = ("more than the learned network", "if tuned in hindsight", "in each game")
+    return f"### {found.name}\n\n{output.table(('player', 'total loss', *more_head), lines, 1)}\n"
 
 
 def certificates(found: list[Family]) -> str:
     """Regret to the target and its bounds after the last round, and whether all of them hold."""
-    lines = [
-        "| family | player | regret | bound | games | holds after every round |",
-        "|---|---|---:|---:|---:|---:|",
-    ]
+    lines = []
     for one in found:
         for player, proofs in one.proofs.items():
             proof = proofs["composite_regret"]
             held = np.asarray(proofs.holds)
             numbers = (np.asarray(side)[:, -1] for side in (proof.left, proof.right))
             left, right = ("{:.2f} ± {:.2f}".format(*mean_and_error(side)) for side in numbers)
-            lines.append(
-                f"| {one.name} | {player} | {left} | {right} | {held.size} | {held.sum()} |"
-            )
-    return "\n".join(lines) + "\n"
+            lines.append([one.name, player, left, right, str(held.size), str(held.sum())])
+    head = ("family", "player", "regret", "bound", "games", "holds after every round")
+    return output.table(head, lines, 2) + "\n"
 
 
 def write(found: list[Family], folder: Path) -> None:
@@ -112,9 +104,9 @@ def draw(found: list[Family], folder: Path) -> None:
     import matplotlib
     from matplotlib.figure import Figure
 
-    from olx.lab.report.figure import LOOK, save
+    from olx.lab.report.figures import STYLE, save
 
-    with matplotlib.rc_context(LOOK):
+    with matplotlib.rc_context(STYLE):
         figure = Figure(figsize=(3.2 * len(found), 8.4), layout="constrained")
         panels = figure.subplots(3, len(found), squeeze=False)
         for (above, middle, below), one in zip(panels.T, found, strict=True):

@@ -12,8 +12,6 @@ three values on a fifth of the training fold, by one sweep; the Perceptron has n
     python -m experiments.ocr_letters --data ... --folds 0 1 --passes 5
 """
 
-import argparse
-import os
 import pathlib
 import time
 from collections.abc import Callable
@@ -24,6 +22,7 @@ import jax.numpy as jnp
 import numpy as np
 
 import olx
+from experiments import output
 from olx import structured
 
 CLASSES, FEATURES = 26, 129  # the pixels and a constant
@@ -164,10 +163,7 @@ def table(found: dict[str, list[Result]]) -> str:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--data", type=pathlib.Path, default=os.environ.get("OLX_DATA"))
+    parser = output.arguments(__doc__, data=True)
     parser.add_argument("--folds", type=int, nargs="+", default=list(range(10)))
     parser.add_argument("--passes", type=int, default=10)
     args = parser.parse_args()

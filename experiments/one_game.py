@@ -17,8 +17,6 @@ fixed decision u. What the dual means differs: for the booster it is the exponen
     python -m experiments.one_game --plot one_game.png
 """
 
-import argparse
-import importlib.util
 import math
 import pathlib
 from typing import NamedTuple
@@ -28,6 +26,7 @@ import jax.numpy as jnp
 import numpy as np
 
 import olx
+from experiments import output
 
 GAMMA = 0.1  # the edge of the weak learner: the labels are a vote of five stumps
 
@@ -164,21 +163,15 @@ def results(rounds: int = 150, seed: int = 0) -> dict[str, Result]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = output.arguments(__doc__)
     parser.add_argument("--rounds", type=int, default=150)
     parser.add_argument("--seed", type=int, default=0, help="of the streams")
     parser.add_argument("--plot", type=pathlib.Path, help="where to write a picture; else none")
     args = parser.parse_args()
-    if args.plot and importlib.util.find_spec("matplotlib") is None:
-        parser.error("--plot needs matplotlib: pip install matplotlib")
     seen = results(args.rounds, args.seed)
     print(table(seen))
-    if args.plot:
-        from matplotlib.figure import Figure
-
-        figure = Figure(figsize=(10, 3.2), layout="constrained")
+    figure = output.figure(10, 3.2) if args.plot else None
+    if figure is not None:
         draw(*figure.subplots(1, 3), results=seen)
         figure.savefig(args.plot, dpi=150)
         print(f"\nwritten: {args.plot}")

@@ -13,7 +13,6 @@ each width one sweep plays each family:
     python -m experiments.r_of_k --widths 16 64 256 1024 --plot mistakes.png
 """
 
-import argparse
 import importlib.util
 import math
 import pathlib
@@ -22,6 +21,7 @@ import jax
 import jax.numpy as jnp
 
 import olx
+from experiments import output
 
 NAMES = ("Perceptron", "p-norm", "Winnow", "Winnow, best rate", "self-tuned", "Winnow's bound")
 
@@ -62,9 +62,7 @@ def plot(widths: list[int], results: list[dict[str, float]], path: pathlib.Path)
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = output.arguments(__doc__)
     parser.add_argument("--widths", type=int, nargs="+", default=[16, 32, 64, 128, 256, 512])
     parser.add_argument("--rounds", type=int, default=3000, help="of each stream")
     parser.add_argument("--r", type=int, default=1, help="how many relevant bits make a yes")

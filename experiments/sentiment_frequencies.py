@@ -10,12 +10,12 @@ confidence-weighted learners, have an advantage.
     python -m experiments.sentiment_frequencies --data ... --sets books dvd --out figure.svg
 """
 
-import argparse
 import pathlib
 import sys
 
 import numpy as np
 
+from experiments import output
 from olx.lab.data import load
 
 SETS = ("books", "dvd", "electronics", "kitchen")
@@ -61,10 +61,7 @@ def draw(found: dict[str, np.ndarray], path: pathlib.Path) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--data", type=pathlib.Path, help="the data folder; OLX_DATA if not given")
+    parser = output.arguments(__doc__, data=True)
     parser.add_argument("--sets", nargs="+", choices=SETS, default=SETS)
     parser.add_argument(
         "--out", type=pathlib.Path, default=pathlib.Path("results/sentiment_frequencies.svg")

@@ -20,7 +20,6 @@ has 9 features, and 9 eigenvalues are compared.
     OLX_DATA=... python -m experiments.sketch_eigenvalues --sets heart diabetes
 """
 
-import argparse
 import sys
 
 import jax
@@ -28,6 +27,7 @@ import jax.numpy as jnp
 import numpy as np
 
 import olx
+from experiments import output
 from experiments.held_out import errors
 from experiments.sketched_newton import eigenvalue_errors, sketched, slope_one
 from olx.lab.data import load
@@ -68,10 +68,7 @@ def compare(rounds: olx.Rounds, steps: np.ndarray = STEPS) -> tuple[float, float
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--data", help="the data folder; OLX_DATA if not given")
+    parser = output.arguments(__doc__, data=True)
     parser.add_argument("--sets", nargs="+", choices=PRINT, default=list(PRINT))
     asked = parser.parse_args()
     print(f"{'set':<14}{'learned':>10}{'rows':>10}{'in print':>10}")

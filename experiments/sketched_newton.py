@@ -32,7 +32,6 @@ The thesis does not state some choices; ours are:
     python -m experiments.sketched_newton --conditions 10 100 200 --seed 1 --out results/other
 """
 
-import argparse
 import importlib.util
 from collections.abc import Callable
 from functools import partial
@@ -43,6 +42,7 @@ import jax.numpy as jnp
 import numpy as np
 
 import olx
+from experiments import output
 from experiments.held_out import Entry, Played, compared
 from olx import first_order, second_order
 
@@ -118,37 +118,33 @@ def exponents(numbers: dict[str, float]) -> str:
 
 
 def draw(conditions: list[float], found: dict, at: np.ndarray, apart: dict, out: Path) -> None:
-    from olx.lab.report.colours import look
-    from olx.lab.report.figure import canvas, legend, save, stretch
+    from olx.lab.report.figures import add_legend, canvas, line_style, save, set_log_scale
 
     out.mkdir(parents=True, exist_ok=True)
     figure, axes = canvas(
         "One pass, numbers of another stream", "condition number", "share of mistakes"
     )
     for i, name in enumerate(NAMES):
-        axes.plot(conditions, [one.error for one in found[name]], label=name, **look(i, len(NAMES)))
+        axes.plot(conditions, [one.error for one in found[name]], label=name, **line_style(i))
     axes.set_ylim(bottom=0)
-    legend(figure, axes)
+    add_legend(figure, axes)
     save(figure, out, "mistakes")
     figure, axes = canvas("Oja's sketch of size 10", "rounds", "largest relative error")
     for i, (kind, each) in enumerate(apart.items()):
-        axes.plot(at, each, label=kind, **look(i + 3, len(NAMES)))
-    stretch(axes.xaxis, at)
-    stretch(axes.yaxis, np.concatenate(list(apart.values())))
-    legend(figure, axes)
+        axes.plot(at, each, label=kind, **line_style(i + 3))
+    set_log_scale(axes.xaxis, at)
+    set_log_scale(axes.yaxis, np.concatenate(list(apart.values())))
+    add_legend(figure, axes)
     save(figure, out, "eigenvalues")
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = output.arguments(__doc__, out="sketched_newton")
     parser.add_argument("--conditions", type=float, nargs="+", default=list(range(10, 201, 10)))
     parser.add_argument("--rounds", type=int, default=10_000)
     parser.add_argument("--features", type=int, default=100)
     parser.add_argument("--loss", choices=("logistic", "modified_huber"), default="logistic")
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--out", type=Path, default=Path("results/sketched_newton"))
     asked = parser.parse_args()
     if asked.features < TOP:
         parser.error(f"--features: give at least {TOP}, got {asked.features}")

@@ -34,26 +34,102 @@ The data folder (OLX_DATA, or --data) holds the .npz files; --streams switching 
     python -m experiments.tuning --streams weather switching --seeds 3
 """
 
-import argparse
 import csv
 import importlib.util
-import os
 import statistics
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 import olx
-from experiments.tuning_report import COLUMNS, NEAR, Row, draw, path, table
-from experiments.tuning_streams import Case, cases, ranges
+from experiments import output
+from olx import experts, first_order, losses, mirrors, schedules
 
+NEAR = 1.01
+COLUMNS = ("stream", "method", "rounds", "all", "time", "end", "first")
 SHAPE = (40, 25)  # of the grid
 TRIALS = 200  # of Optuna, at most
+
+
+class Case(NamedTuple):
+    make: Callable[..., olx.Learner]
+    over: dict[str, tuple[float, float]]
+    loss: Callable
+    rounds: olx.Rounds
+    start: jax.Array
+
+
+def pnorm(eta, q):
+    return olx.linear(olx.omd(eta, mirrors.pnorm(q)))
+
+
+def adagrad(eta, delta):
+    return olx.linear(first_order.adagrad(eta, delta=delta))
+
+
+def ftrl(eta, l2):
+    return olx.linear(first_order.ftrl_proximal(eta, l2=l2))
+
+
+def decaying(eta, power):
+    return olx.linear(olx.ogd(schedules.decay(eta, power)))
+
+
+def share(eta, alpha):
+    return experts.fixed_share(eta, alpha)
+
+
+def stored(name: str, folder: Path | None, make: Callable, loss: Callable, over: dict) -> Case:
+    from olx.lab.data import load
+
+    scale = "none" if name == "a9a" else "standard"
+    data = load(name, folder, scale=scale, center_target=loss is losses.squared)
+    rows = data.context.toarray() if hasattr(data.context, "toarray") else data.context
+    rounds = olx.Rounds(np.asarray(rows, np.float32), np.asarray(data.outcome, np.float32))
+    return Case(make, over, loss, rounds, jnp.zeros(rows.shape[1]))
+
+
+def cases(folder: Path | None) -> dict[str, Callable[[], Case]]:
+    kept = lambda name, *rest: lambda: stored(name, folder, *rest)
+    return {
+        "elec2": kept("elec2", pnorm, losses.logistic, {"eta": (1e-5, 1e2), "q": (1.05, 2.0)}),
+        "cal_housing": kept(
+            "cal_housing", adagrad, losses.squared, {"eta": (1e-4, 1e2), "delta": (1e-4, 1e4)}
+        ),
+        "a9a": kept("a9a", ftrl, losses.logistic, {"eta": (1e-4, 1e2), "l2": (1e-4, 1e4)}),
+        "weather": kept(
+            "weather", decaying, losses.logistic, {"eta": (1e-4, 1e2), "power": (0.0, 1.0)}
+        ),
+        "switching": switching,
+    }
+
+
+def switching() -> Case:
+    rounds = olx.streams.switching_losses(jax.random.key(0), 20_000, 20, 10, 0.3).rounds
+    over = {"eta": (1e-4, 1e2), "alpha": (1e-6, 1.0)}
+    return Case(share, over, losses.linear_loss, rounds, jnp.full(20, 0.05))
+
+
+def ranges(case: Case) -> dict[str, olx.tune.Range]:
+    pick = lambda low, high: (olx.tune.loguniform if low > 0 else olx.tune.uniform)(low, high)
+    return {name: pick(*ends) for name, ends in case.over.items()}
+
+
+class Row(NamedTuple):
+    """A line of the table; infinite if the method did not arrive."""
+
+    stream: str
+    method: str
+    rounds: float
+    all: float
+    time: float
+    end: float
+    first: float | None = None
 
 
 def whole_grid(case: Case) -> np.ndarray:
@@ -174,14 +250,51 @@ def compare(name: str, case: Case, seeds: int) -> tuple[list[Row], dict[str, lis
     return rows, paths
 
 
+def path(found: olx.tune.Tuned, best: float) -> tuple[np.ndarray, np.ndarray]:
+    """The cost in runs, and the lowest loss of a whole run so far; of those that finished."""
+    length = max(one.rounds for one in found.history)
+    whole = [one for one in found.history if one.rounds == length]
+    prices = np.array([1.0 + len(one.numbers) if one.slopes else 0.0 for one in whole])
+    at = found.runs - prices.sum() + np.cumsum(prices)
+    low = np.minimum.accumulate([one.total if np.isfinite(one.total) else np.inf for one in whole])
+    return at, low / best
+
+
+def table(rows: list[Row]) -> str:
+    show = lambda value: "" if value is None else "never" if np.isinf(value) else f"{value:.1f}"
+    cells = lambda row: (*map(show, row[2:5]), f"{row.end:.4f}", show(row.first))
+    lines = [output.table(COLUMNS, ((row.stream, row.method, *cells(row)) for row in rows))]
+    mine = [row for row in rows if row.method == "both"]
+    met = [row.stream for row in mine if max(row.rounds, row.all, row.time) <= 60]
+    lines.append(
+        f"\n`olx.tune.both` arrives with at most 60 runs of rounds and of time on {len(met)} of "
+        f"{len(mine)} streams{': ' * bool(met)}{', '.join(met)}."
+    )
+    return "\n".join(lines)
+
+
+def draw(paths: dict[str, dict[str, list]], out: Path) -> None:
+    figure = output.figure(3.1 * len(paths), 3.0)
+    if figure is None:
+        return
+    panels = np.atleast_1d(figure.subplots(1, len(paths)))
+    for axes, (stream, methods) in zip(panels, paths.items(), strict=True):
+        for i, (method, each) in enumerate(methods.items()):
+            for k, (at, ratio) in enumerate(each):
+                label = method if k == 0 else None
+                axes.step(at, ratio, where="post", color=f"C{i}", lw=1.2, label=label, marker=".")
+        axes.axhline(NEAR, color="grey", lw=0.8)
+        axes.set(title=stream, xscale="log", ylim=(0.97, 1.25), xlabel="runs of rounds")
+    panels[0].set_ylabel("lowest loss / best of the grid")
+    panels[0].legend(frameon=False, fontsize=8)
+    figure.savefig(out / "tuning.png", dpi=110)
+    figure.savefig(out / "tuning.svg")
+
+
 def main() -> None:
-    as_it_is = argparse.RawDescriptionHelpFormatter
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=as_it_is)
-    folder = os.environ.get("OLX_DATA")
-    parser.add_argument("--data", type=Path, default=folder and Path(folder))
+    parser = output.arguments(__doc__, data=True, out="tuning")
     parser.add_argument("--streams", nargs="+", choices=list(cases(None)), default=None)
     parser.add_argument("--seeds", type=int, default=5, help="of Optuna; 0 leaves it out")
-    parser.add_argument("--out", type=Path, default=Path("results/tuning"))
     asked = parser.parse_args()
     if asked.seeds and importlib.util.find_spec("optuna") is None:
         parser.error("Optuna is missing: `pip install optuna`, or --seeds 0 leaves it out")
@@ -197,11 +310,8 @@ def main() -> None:
     (asked.out / "tuning.md").write_text(text + "\n")
     with open(asked.out / "tuning.csv", "w", newline="") as file:
         csv.writer(file).writerows([COLUMNS, *rows])
-    if importlib.util.find_spec("matplotlib") is None:
-        print("no picture: matplotlib is missing, `pip install 'olx[lab]'` brings it")
-        return
     draw(paths, asked.out)
-    print(f"written: {asked.out}/tuning.md, .csv, .png and .svg")
+    print(f"written: {asked.out}/tuning.md, .csv, and with matplotlib .png and .svg")
 
 
 if __name__ == "__main__":

@@ -16,7 +16,6 @@ experts lie between 0 and 1. For every method and number of rounds:
 The exact values need PEPit: pip install pepit
 """
 
-import argparse
 import itertools
 import math
 from collections.abc import Callable
@@ -28,6 +27,7 @@ import jax.numpy as jnp
 import numpy as np
 
 import olx
+from experiments import output
 from olx.convex import sets
 from olx.hindsight import StreamSet, exact_worst_case, label_losses, linear_losses, score_losses
 
@@ -188,21 +188,20 @@ def row(method: str, rounds: int, **search: Any) -> Row:
 
 def table(rows: list[Row]) -> str:
     """The rows as a table of Markdown."""
-    head = [f"| {' | '.join(HEAD)} |", "|---" * len(HEAD) + "|"]
-    return "\n".join([*head, *map(line, rows)])
+    return output.table(HEAD, map(cells, rows))
 
 
-def line(one: Row) -> str:
+def cells(one: Row) -> list[str]:
     known = ["" if each is None else f"{each:.4f}" for each in (one.exact, one.bits)]
     numbers = *known, f"{one.found:.4f}", f"`{one.theorem}`", f"{one.bound:.4f}"
-    return f"| {one.method} | {one.rounds} | {' | '.join(numbers)} | {one.bound / one.found:.3f} |"
+    return [one.method, str(one.rounds), *numbers, f"{one.bound / one.found:.3f}"]
 
 
 def draw(rows: list[Row], path: Path) -> None:
-    from matplotlib.figure import Figure
-
     methods = list(dict.fromkeys(one.method for one in rows))
-    figure = Figure(figsize=(12, 2.6 * math.ceil(len(methods) / 4)), layout="constrained")
+    figure = output.figure(12, 2.6 * math.ceil(len(methods) / 4))
+    if figure is None:
+        return
     panels = figure.subplots(math.ceil(len(methods) / 4), 4, squeeze=False).flat
     for axes, method in itertools.zip_longest(panels, methods):
         if method is None:
@@ -224,19 +223,17 @@ def draw(rows: list[Row], path: Path) -> None:
 
 
 def main() -> None:
-    as_it_is = argparse.RawDescriptionHelpFormatter
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=as_it_is)
+    parser = output.arguments(__doc__, out="worst_cases")
     parser.add_argument("--rounds", type=int, nargs="+", default=[1, 2, 3, 4, 5])
     parser.add_argument("--methods", nargs="+", choices=CASES, default=list(CASES))
     parser.add_argument("--searches", type=int, default=64, help="for each number of the table")
     parser.add_argument("--steps", type=int, default=1000, help="of each search")
-    parser.add_argument("--out", type=Path, default=Path("results/worst_cases"))
     given = parser.parse_args()
     jax.config.update("jax_enable_x64", True)
     rows = []
     for method, rounds in itertools.product(given.methods, given.rounds):
         rows.append(row(method, rounds, searches=given.searches, steps=given.steps))
-        print(line(rows[-1]), flush=True)
+        print(" | ".join(cells(rows[-1])), flush=True)
     given.out.mkdir(parents=True, exist_ok=True)
     (given.out / "worst_cases.md").write_text(table(rows) + "\n")
     draw(rows, given.out / "worst_cases.png")

@@ -109,7 +109,19 @@ def __getattr__(name: str) -> _Any:
         return _import_module(f"olx.{name}")
     if name in _OF_HINDSIGHT:
         return getattr(_import_module("olx.hindsight"), name)
+    homes = [] if name.startswith("_") else _homes(name)
+    if homes:
+        raise AttributeError(f"olx has no `{name}`; it is {' or '.join(homes)}.", name=name)
     raise AttributeError(f"module 'olx' has no attribute {name!r}", name=name)
+
+
+def _homes(name: str) -> list[str]:
+    """Where a name lives that is not directly in olx."""
+    packages = [package for package in _ROOMS if package not in ("interop", "testing", "theorems")]
+    packages += ["mirrors", "losses", "regularizers", "schedules", "convex", "streams"]
+    modules = {package: _import_module(f"olx.{package}") for package in packages}
+    modules |= {"ascents": ascents, "games": games}
+    return [f"`olx.{home}.{name}`" for home, module in modules.items() if name in vars(module)]
 
 
 def __dir__() -> list[str]:

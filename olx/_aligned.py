@@ -16,7 +16,7 @@ def empty(shape: tuple[int, ...], dtype: Any) -> np.ndarray:
     return room[skip : skip + size].view(dtype).reshape(shape)
 
 
-def full(shape: tuple[int, ...], value: float, dtype: Any) -> np.ndarray:
+def full(shape: tuple[int, ...], value: float, dtype: object) -> np.ndarray:
     """An array like that of `np.full`, aligned."""
     array = empty(shape, dtype)
     array[...] = value

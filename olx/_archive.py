@@ -83,7 +83,7 @@ def write_text(path: Path, text: str) -> None:
     write(path, [text.encode()])
 
 
-def write_json(path: Path, content: Any) -> None:
+def write_json(path: Path, content: object) -> None:
     write_text(path, json.dumps(content, indent=1, default=repr))
 
 
@@ -112,7 +112,7 @@ def kind_of(array: np.ndarray) -> list[Any]:
     return [str(array.dtype), list(array.shape)]
 
 
-def packed(header: Any, arrays: Iterable[np.ndarray]) -> list[bytes]:
+def packed(header: object, arrays: Iterable[np.ndarray]) -> list[bytes]:
     """A header and arrays as bytes."""
     text = json.dumps(header).encode()
     content = [np.ascontiguousarray(array).tobytes() for array in arrays]
@@ -138,7 +138,7 @@ def header_in(body: memoryview) -> tuple[Any, memoryview]:
     return header, body[stop:]
 
 
-def arrays_in(body: memoryview, kinds: Any) -> list[np.ndarray]:
+def arrays_in(body: memoryview, kinds: object) -> list[np.ndarray]:
     """The arrays of these kinds, which `body` holds one after the other."""
     if not isinstance(kinds, list):
         raise Damaged("its header lists no arrays")
@@ -163,7 +163,7 @@ def _draft(path: Path) -> Path:
     return path.with_name(f".{secrets.token_hex(8)}.draft")
 
 
-def _checked(i: int, kind: Any) -> tuple[np.dtype, Sequence[int]]:
+def _checked(i: int, kind: object) -> tuple[np.dtype, Sequence[int]]:
     match kind:
         case [str(name), list(shape)] if len(shape) <= _MOST:
             if not all(type(size) is int and size >= 0 for size in shape):

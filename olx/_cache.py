@@ -29,14 +29,14 @@ class Recent(Generic[Value]):
         self._lock = threading.RLock()  # what is dropped may run code of its own
         _ALL.add(self)
 
-    def get(self, key: Any) -> Value | None:
+    def get(self, key: object) -> Value | None:
         with self._lock:
             if key not in self._entries:
                 return None
             self._entries.move_to_end(key)
             return self._entries[key]
 
-    def put(self, key: Any, value: Value) -> Value:
+    def put(self, key: object, value: Value) -> Value:
         """Keep `value`; returns the value that is kept, which may be of another thread."""
         with self._lock:
             value = self._entries.setdefault(key, value)
@@ -63,7 +63,7 @@ def cached(function: Callable[..., Value]) -> Callable[..., Value]:
     results: Recent[tuple[Value]] = Recent()
 
     @functools.wraps(function)
-    def remembered(*given: Any, **named: Any) -> Value:
+    def remembered(*given: object, **named: object) -> Value:
         key = given, *named.items()
         found = results.get(key)
         return (results.put(key, (function(*given, **named),)) if found is None else found)[0]
@@ -79,7 +79,7 @@ def compiled(function: Callable, static: tuple[int, ...] = ()) -> Callable:
     programs: Recent[Callable] = Recent()
 
     @functools.wraps(function)
-    def play(*given: Any) -> Any:
+    def play(*given: object) -> Any:
         fixed = [given[i] for i in static]
         free = [one for i, one in enumerate(given) if i not in static] if static else given
         leaves, structure = jax.tree.flatten(free)
@@ -92,7 +92,9 @@ def compiled(function: Callable, static: tuple[int, ...] = ()) -> Callable:
     return play
 
 
-def _program(function: Callable, static: tuple[int, ...], fixed: list, structure: Any) -> Callable:
+def _program(
+    function: Callable, static: tuple[int, ...], fixed: list, structure: object
+) -> Callable:
     """The function of the leaves of its arguments; JAX keeps its programs as long as it lives."""
 
     @functools.wraps(function)
@@ -105,13 +107,13 @@ def _program(function: Callable, static: tuple[int, ...], fixed: list, structure
     return jax.jit(of_leaves)
 
 
-def call_once(function: Callable, *given: Any) -> Any:
+def call_once(function: Callable, *given: object) -> Any:
     """The result of the function, from a program that is not kept."""
     leaves, structure = jax.tree.flatten(given)
     return _program(function, (), [], structure)(leaves)
 
 
-def result_shapes(function: Callable, *given: Any) -> Any:
+def result_shapes(function: Callable, *given: object) -> Any:
     """`jax.eval_shape`, for arguments that hold functions: JAX would keep their structure."""
     leaves, structure = jax.tree.flatten(given)
     return jax.eval_shape(_program(function, (), [], structure), leaves)

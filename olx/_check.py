@@ -24,18 +24,18 @@ from olx._words import as_given
 _AGREE = "they must agree"
 
 
-def positive(name: str, value: Any, each: bool = False) -> Any:
+def positive(name: str, value: object, each: bool = False) -> Any:
     """each: whether `value` may be a tree of arrays; every number in it is then checked."""
     legal = lambda v: (v > 0) & (v < np.inf)
     return _values(name, value, legal, "must be positive", each)
 
 
-def non_negative(name: str, value: Any, each: bool = False) -> Any:
+def non_negative(name: str, value: object, each: bool = False) -> Any:
     legal = lambda v: (v >= 0) & (v < np.inf)
     return _values(name, value, legal, "must be non-negative", each)
 
 
-def finite(name: str, value: Any, each: bool = False) -> Any:
+def finite(name: str, value: object, each: bool = False) -> Any:
     return _values(name, value, lambda v: abs(v) < np.inf, "must be finite", each)
 
 
@@ -52,12 +52,12 @@ def between(
     return _values(name, value, legal, f"must lie in [{low:g}, {high:g}]", each)
 
 
-def above(name: str, value: Any, low: float, high: float, each: bool = False) -> Any:
+def above(name: str, value: object, low: float, high: float, each: bool = False) -> Any:
     legal = lambda v: (v > low) & (v <= high)
     return _values(name, value, legal, f"must lie in ({low:g}, {high:g}]", each)
 
 
-def inside(name: str, value: Any, low: float, high: float, each: bool = False) -> Any:
+def inside(name: str, value: object, low: float, high: float, each: bool = False) -> Any:
     legal = lambda v: (v > low) & (v < high)
     return _values(name, value, legal, f"must lie in ({low:g}, {high:g})", each)
 
@@ -73,25 +73,25 @@ def key(value: Any) -> None:
         )
 
 
-def iterable(name: str, value: Any) -> None:
+def iterable(name: str, value: object) -> None:
     """Refuse what holds no things one after the other; a word is one thing."""
     if not isinstance(value, Iterable) or isinstance(value, str | bytes):
         raise RefusedType(f"`{name}` must be a list, got {quote(value)}.")
 
 
-def flag(name: str, value: Any) -> None:
+def flag(name: str, value: object) -> None:
     """Refuse all but True and False."""
     if not isinstance(value, bool | np.bool_):
         raise RefusedType(f"`{name}` must be True or False, got {quote(value)}.")
 
 
-def seed(value: Any) -> None:
+def seed(value: object) -> None:
     """Refuse all but integers from 0 on."""
     if not isinstance(value, int | np.integer) or isinstance(value, bool) or value < 0:
         raise RefusedValue(f"`seed` must be an integer from 0 on, got {quote(value)}.")
 
 
-def numbers(name: str, value: Any) -> None:
+def numbers(name: str, value: object) -> None:
     """Refuse all but trees of real numbers, at least one; values are not looked at."""
     leaves = jax.tree.leaves(value)
     own = dataclasses.is_dataclass(value) and type(value).__module__.startswith("olx.")
@@ -114,7 +114,7 @@ def array(name: str, value: Any, *axes: int) -> None:
     finite(name, value, each=True)
 
 
-def count(name: str, value: Any) -> None:
+def count(name: str, value: object) -> None:
     """Refuse all but Python integers of at least 1; a count is the size of an array."""
     if isinstance(value, Tracer):
         raise RefusedType(
@@ -136,7 +136,7 @@ def size(name: str, value: Any, each: int = 1) -> None:
         )
 
 
-def function(name: str, value: Any, remedy: str = "") -> None:
+def function(name: str, value: object, remedy: str = "") -> None:
     if not callable(value):
         seen, remedy = type(value).__name__, remedy or remedy_for("function", value)
         raise RefusedType(f"`{name}` must be a function, got {seen}{_then(remedy)}.")
@@ -165,20 +165,20 @@ def takes(name: str, value: Any, *arguments: str, remedy: str = "") -> None:
 _signature_of = cached(inspect.signature)  # reading one takes 40 us
 
 
-def instance(name: str, value: Any, kind: type) -> None:
+def instance(name: str, value: object, kind: type) -> None:
     if not isinstance(value, kind):
         article = "an" if kind.__name__[0] in "AEIOU" else "a"
         seen, remedy = seen_as(value), remedy_for(kind.__name__, value)
         raise RefusedType(f"`{name}` must be {article} {kind.__name__}, got {seen}{_then(remedy)}.")
 
 
-def quote(value: Any) -> str:
+def quote(value: object) -> str:
     """Quote a value in few words, without its address in memory."""
     text = f"{value!r:.60}"
     return seen_as(value) if " at 0x" in text or text[:1] == "<" else " ".join(text.split())
 
 
-def state(value: Any, kind: type, maker: str) -> None:
+def state(value: object, kind: type, maker: str) -> None:
     """Refuse all but the state of a learner of one kind."""
     if not isinstance(value, kind):
         raise RefusedType(
@@ -192,14 +192,16 @@ def _then(remedy: str) -> str:
 
 
 def same_structure(
-    name: str, value: Any, other_name: str, other: Any, remedy: str = _AGREE
+    name: str, value: object, other_name: str, other: object, remedy: str = _AGREE
 ) -> None:
     if jax.tree.structure(value) != jax.tree.structure(other):
         seen, wanted = outline(value), outline(other)
         raise RefusedType(f"{name} has structure {seen}, {other_name} has {wanted}; {remedy}.")
 
 
-def same_shape(name: str, value: Any, other_name: str, other: Any, remedy: str = _AGREE) -> None:
+def same_shape(
+    name: str, value: object, other_name: str, other: object, remedy: str = _AGREE
+) -> None:
     """Refuse two trees that differ in structure or in the shape of a leaf."""
     same_structure(name, value, other_name, other, remedy)
     for (path, leaf), like in zip(
@@ -212,7 +214,7 @@ def same_shape(name: str, value: Any, other_name: str, other: Any, remedy: str =
             )
 
 
-def outline(tree: Any) -> str:
+def outline(tree: object) -> str:
     """The structure of a tree, with a star for each array."""
     return str(jax.tree.map(lambda _: "*", tree)).replace("'", "")
 
@@ -225,7 +227,7 @@ def comparator(u: Any, decision: Any) -> Any:
     return jax.tree.map(lambda leaf, like: jnp.asarray(leaf, jnp.result_type(like)), u, decision)
 
 
-def _values(name: str, value: Any, legal: Callable[[Any], Any], demand: str, each: bool) -> Any:
+def _values(name: str, value: object, legal: Callable[[Any], Any], demand: str, each: bool) -> Any:
     if each:
         numbers(name, value)
     else:
@@ -259,7 +261,7 @@ def _one_number(name: str, value: Any) -> None:
         )
 
 
-def _real(name: str, seen: np.ndarray, leaf: Any) -> None:
+def _real(name: str, seen: np.ndarray, leaf: object) -> None:
     if not (jnp.issubdtype(seen.dtype, jnp.floating) or seen.dtype.kind in "iu"):
         raise RefusedType(f"`{name}` must be a real number, got {quote(leaf)}.")
 
@@ -310,13 +312,13 @@ _INSTEAD = {  # what to do with something else, by the kind wanted and the kind 
 }
 
 
-def remedy_for(wanted: str, value: Any) -> str:
+def remedy_for(wanted: str, value: object) -> str:
     """What to do with a `value` that is not of the kind `wanted`; empty if that is not known."""
     kind = type(value).__name__
     return uncalled(value, wanted) or _INSTEAD.get((wanted, kind)) or _MAKE.get(wanted, "")
 
 
-def uncalled(value: Any, wanted: str) -> str:
+def uncalled(value: object, wanted: str) -> str:
     """What to do with a factory that was given in place of what it makes, which is `wanted`."""
     if not isinstance(value, FunctionType) or not value.__module__.startswith("olx."):
         return ""
@@ -326,7 +328,7 @@ def uncalled(value: Any, wanted: str) -> str:
     return f"call it, as in `{value.__name__}(...)`" if fits else ""
 
 
-def seen_as(value: Any) -> str:
+def seen_as(value: object) -> str:
     """The kind of a value, and the name of a function or a class."""
     named = isinstance(value, FunctionType | type)
     return type(value).__name__ + (f" `{value.__name__}`" if named else "")

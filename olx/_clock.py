@@ -26,12 +26,12 @@ class Clock:
         return self.past + 1
 
 
-def start(hparams: Any, params: PyTree) -> Clock:
+def start(hparams: PyTree, params: PyTree) -> Clock:
     dtype = jnp.result_type(*(jax.tree.leaves(params) or [float]))
     return Clock(jnp.zeros((), jnp.uint32), dtype)
 
 
-def tick(hparams: Any, clock: Clock, feedback: Any) -> Clock:
+def tick(hparams: PyTree, clock: Clock, feedback: object) -> Clock:
     return advance(clock, True)
 
 

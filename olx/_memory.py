@@ -37,7 +37,7 @@ def memory() -> int:
     return os.sysconf("SC_PHYS_PAGES") * mmap.PAGESIZE
 
 
-def refuse_large_state(state: Any) -> None:
+def refuse_large_state(state: object) -> None:
     """Refuse a state, or the shapes of one, that does not fit into memory twice."""
     parts = jax.tree_util.tree_leaves_with_path(state)
     total = sum(_bytes(leaf) for _, leaf in parts)
@@ -51,7 +51,7 @@ def refuse_large_state(state: Any) -> None:
         )
 
 
-def refuse_large_arrays(program: Any) -> None:
+def refuse_large_arrays(program: object) -> None:
     """Refuse a program, a jaxpr, with an array that does not fit into memory."""
     arrays = (one.aval for equation in equations(program) for one in equation.outvars)
     largest = max(arrays, key=_bytes, default=None)
@@ -62,7 +62,7 @@ def refuse_large_arrays(program: Any) -> None:
         )
 
 
-def check_start(start: Callable, *given: Any) -> None:
+def check_start(start: Callable, *given: object) -> None:
     """Refuse to compute the state `start(*given)` if it does not fit into memory.
 
     A start that is traced is looked at by its result; nothing was computed then.
@@ -74,7 +74,7 @@ def check_start(start: Callable, *given: Any) -> None:
 
 
 @cached
-def _check_start(start: Callable, structure: Any, kinds: tuple, _: bool) -> None:
+def _check_start(start: Callable, structure: object, kinds: tuple, _: bool) -> None:
     shapes = [jax.ShapeDtypeStruct(*kind) for kind in kinds]
     play = lambda leaves: start(*jax.tree.unflatten(structure, leaves))
     try:
@@ -86,7 +86,7 @@ def _check_start(start: Callable, structure: Any, kinds: tuple, _: bool) -> None
     refuse_large_state(state)
 
 
-def _kind(leaf: Any) -> tuple:
+def _kind(leaf: object) -> tuple:
     shape, dtype = getattr(leaf, "shape", ()), getattr(leaf, "dtype", None)
     return shape, jax.numpy.result_type(leaf) if dtype is None else dtype
 
@@ -100,11 +100,11 @@ def equations(program: Any) -> Iterator[Any]:
                 yield from equations(getattr(value, "jaxpr", value))
 
 
-def _is_program(value: Any) -> bool:
+def _is_program(value: object) -> bool:
     return hasattr(value, "eqns") or hasattr(getattr(value, "jaxpr", None), "eqns")
 
 
-def _has_shape(value: Any) -> bool:
+def _has_shape(value: object) -> bool:
     return hasattr(value, "shape") and hasattr(value, "dtype")
 
 

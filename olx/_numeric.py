@@ -16,7 +16,7 @@ from jax import lax
 from jaxtyping import Array, PyTree
 
 
-def or_one(x: Any, legal: Any = None) -> Array:
+def or_one(x: PyTree, legal: Any = None) -> Array:
     """`x` where it is `legal`, else 1. If `legal` is None, positive numbers are legal."""
     return jnp.where(x > 0 if legal is None else legal, x, 1.0)
 
@@ -31,13 +31,13 @@ def divide(a: Any, b: Any, otherwise: Any = 0.0, legal: Any = None) -> Array:
     return jnp.where(legal, a / or_one(b, legal), otherwise)
 
 
-def power(x: Any, exponent: Any, otherwise: Any, legal: Any = None) -> Array:
+def power(x: PyTree, exponent: Any, otherwise: Any, legal: Any = None) -> Array:
     """`x ** exponent` where `x` is `legal`, else `otherwise`. If None, positive `x` are legal."""
     legal = x > 0 if legal is None else legal
     return jnp.where(legal, or_one(x, legal) ** exponent, otherwise)
 
 
-def x_log_x(x: Any) -> Array:
+def x_log_x(x: PyTree) -> Array:
     """`x log x`, with derivative 0 at 0; it is 0 for negative numbers."""
     return jnp.where(x > 0, x * jnp.log(or_one(x)), 0.0)
 

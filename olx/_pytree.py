@@ -58,7 +58,7 @@ def like(value: PyTree, tree: PyTree) -> PyTree:
 class NotKept:
     """What a run with a rule holds in place of its losses; whoever uses it is told what to do."""
 
-    def _refuse(self, *given: Any) -> NoReturn:
+    def _refuse(self, *given: object) -> NoReturn:
         raise TypeError(_NOT_KEPT)
 
     def __getattr__(self, name: str) -> NoReturn:

@@ -14,6 +14,7 @@ from collections.abc import Callable
 from contextlib import ContextDecorator
 from typing import Any, ParamSpec, TypeVar, cast
 
+from olx._call import Call
 from olx._words import label
 
 P = ParamSpec("P")
@@ -69,7 +70,7 @@ class own_name(ContextDecorator):
     def __enter__(self) -> None:
         return None
 
-    def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
+    def __exit__(self, kind: object, error: object, trace: object) -> None:
         if isinstance(error, Refusal):
             error.rename(self.name or error.name)
             error.keeps = bool(error.name)
@@ -100,7 +101,9 @@ def public_as(name: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
             except Refusal as error:
                 error.rename(name)
                 raise
-            return label(made, name, function, args, kwargs)
+            if isinstance(getattr(made, "name", None), Call):  # a record
+                return label(made, name, function, args, kwargs)
+            return made
 
         return named
 
@@ -119,7 +122,7 @@ def _named_generator(name: str, function: Callable[..., Any]) -> Callable[..., A
     """A generator raises while it is read, when the function has returned long ago."""
 
     @functools.wraps(function)
-    def named(*args: Any, **kwargs: Any) -> Any:
+    def named(*args: object, **kwargs: object) -> Any:
         try:
             return (yield from function(*args, **kwargs))
         except Refusal as error:

@@ -31,9 +31,9 @@ _LONGEST = 4  # entries of an array that are shown
 
 
 def label(made: Record, name: str, factory: Callable[..., Any], args: Any, named: Any) -> Record:
-    """`made` with the call that made it; itself if it is no record, or one of the arguments."""
-    before = getattr(made, "name", None)
-    if not isinstance(before, Call) or any(made is one for one in (*args, *named.values())):
+    """The record `made` with the call that made it; itself if it is one of the arguments."""
+    before = getattr(made, "name", Call())
+    if any(made is one for one in (*args, *named.values())):
         return made
     given = list(_given(factory, args, named))
     stops = {id(value) for *_, value in given if _names_of(type(value))}
@@ -68,7 +68,7 @@ def _named(made: Record, call: Call) -> Record:
     return copied
 
 
-def _kind(record: Any) -> str:
+def _kind(record: object) -> str:
     """The name of the factory of a record, or that of its class."""
     return str(getattr(record, "name", "") or type(record).__name__)
 
@@ -105,7 +105,7 @@ def _parameters_of(factory: Callable[..., Any]) -> dict[str, tuple[Any, Any, str
     }
 
 
-def _walk(made: Any, stops: set[int]) -> Iterator[tuple[Path, Any]]:
+def _walk(made: object, stops: set[int]) -> Iterator[tuple[Path, Any]]:
     """The parts of a record and their paths, short paths first; `stops` are not opened."""
     level: list[tuple[Path, Any]] = [((), made)]
     while level:
@@ -118,7 +118,7 @@ def _walk(made: Any, stops: set[int]) -> Iterator[tuple[Path, Any]]:
         yield from level
 
 
-def _parts(thing: Any) -> dict[str | int, Any]:
+def _parts(thing: object) -> dict[str | int, Any]:
     """The parts of a record, a container or a bound function, by their names."""
     if names := _names_of(type(thing)):
         return {name: getattr(thing, name) for name in names}
@@ -148,12 +148,12 @@ def _names_of(kind: type) -> tuple[str, ...]:
 _ASIDE = ("facts", "needs", "theorems")
 
 
-def _names_of_parameters(function: Any) -> tuple[str, ...]:
+def _names_of_parameters(function: object) -> tuple[str, ...]:
     code = getattr(getattr(function, "__wrapped__", function), "__code__", None)
     return () if code is None else code.co_varnames[: code.co_argcount]
 
 
-def _source(name: str, value: Any, parts: list[tuple[Path, Any]]) -> Any:
+def _source(name: str, value: object, parts: list[tuple[Path, Any]]) -> Any:
     """Where the value of an argument is; see `Argument`."""
     if value is None or isinstance(value, bool | str):
         return words(value)
@@ -173,7 +173,7 @@ def _source(name: str, value: Any, parts: list[tuple[Path, Any]]) -> Any:
     return words(value) if fixed else _UNKNOWN
 
 
-def _moved(call: Call, record: Any, parts: list[tuple[Path, Any]]) -> Call:
+def _moved(call: Call, record: object, parts: list[tuple[Path, Any]]) -> Call:
     """The call that made `record`, of which only parts are kept, with paths to these parts."""
     moved = []
     for argument in call.arguments or ():
@@ -186,7 +186,7 @@ def _moved(call: Call, record: Any, parts: list[tuple[Path, Any]]) -> Call:
     return Call(call.name, tuple(moved))
 
 
-def as_given(number: Any, given: Any) -> Any:
+def as_given(number: object, given: object) -> Any:
     """`number`, which is the argument `given` where that is legal; `label` takes it for `given`."""
     if not isinstance(number, Tracer):
         return given if type(number) is type(given) and _equal(number, given) else number
@@ -198,11 +198,11 @@ def as_given(number: Any, given: Any) -> Any:
 _FIRST: dict[int, Any] = {}  # by the identity of a checked number: the number that was given
 
 
-def _first(number: Any) -> Any:
+def _first(number: object) -> Any:
     return _FIRST.get(id(number), number)
 
 
-def _is(part: Any, value: Any) -> bool:
+def _is(part: object, value: object) -> bool:
     """Whether a part is the value, or holds the same things in the same order."""
     if isinstance(part, Tracer):
         return _first(part) is _first(value)
@@ -231,7 +231,7 @@ def _value(record: Any, source: Any) -> Any:
     return record
 
 
-def words(thing: Any) -> str:
+def words(thing: object) -> str:
     """One line about anything that a record may hold."""
     own = getattr(thing, "name", None)
     if isinstance(own, Call) and own.name:
@@ -258,7 +258,7 @@ def words(thing: Any) -> str:
     return _name(thing) if callable(thing) else repr(thing)
 
 
-def _call(record: Any, call: Call) -> str:
+def _call(record: object, call: Call) -> str:
     """The call in words."""
     if any(kind != _kind(_value(record, path)) for path, kind in call.parts):
         raise KeyError("another record is there")
@@ -304,5 +304,5 @@ def _array(array: Any) -> str:
     return kind
 
 
-def _name(function: Any) -> str:
+def _name(function: object) -> str:
     return getattr(function, "__name__", type(function).__name__)

@@ -1,7 +1,6 @@
 """The type of an adversary, who plays against a learner in `olx.play`."""
 
 from collections.abc import Callable
-from typing import Any
 
 from jaxtyping import PyTree
 
@@ -16,9 +15,9 @@ class Adversary:
 
     hparams: PyTree
     loss: Loss  # (action, outcome) -> scalar, a pytree
-    init_fn: Callable[..., Any] = static()  # (hparams) -> state
-    ask_fn: Callable[..., Any] = static()  # (hparams, state) -> context
-    answer_fn: Callable[..., Any] = static()  # (hparams, state, action) -> (outcome, state)
+    init_fn: Callable[..., PyTree] = static()  # (hparams) -> state
+    ask_fn: Callable[..., PyTree] = static()  # (hparams, state) -> context
+    answer_fn: Callable[..., PyTree] = static()  # (hparams, state, action) -> (outcome, state)
     name: Call = static(kw_only=True, default=Call())  # the call that makes it
 
     def init(self) -> PyTree:

@@ -62,19 +62,19 @@ class Trace(NamedTuple):
 class InitFn(Protocol):
     """The first state of a learner, or the first stats of a process."""
 
-    def __call__(self, hparams: Any, params: PyTree, /) -> PyTree: ...
+    def __call__(self, hparams: PyTree, params: PyTree, /) -> PyTree: ...
 
 
 class PredictFn(Protocol):
     """The action of a learner, or the quantity of a process, before the round is played."""
 
-    def __call__(self, hparams: Any, state: PyTree, context: PyTree, /) -> PyTree: ...
+    def __call__(self, hparams: PyTree, state: PyTree, context: PyTree, /) -> PyTree: ...
 
 
 class UpdateFn(Protocol):
     """The state after a round."""
 
-    def __call__(self, hparams: Any, state: PyTree, feedback: Feedback, /) -> PyTree: ...
+    def __call__(self, hparams: PyTree, state: PyTree, feedback: Feedback, /) -> PyTree: ...
 
 
 @pytree

@@ -25,7 +25,7 @@ from olx._refusal import RefusedType, own_name
 class AddsGradient:
     """A point learner whose state is its decision, one array; an update adds a * gradient."""
 
-    coefficient_fn: Callable[..., Any]  # (hparams, feedback) -> a
+    coefficient_fn: Callable[..., PyTree]  # (hparams, feedback) -> a
 
 
 @dataclasses.dataclass(frozen=True)
@@ -35,10 +35,10 @@ class AddsContext:
     If w has a row per class, the score and a are vectors, and row r gets a_r * x.
     """
 
-    coefficient_fn: Callable[..., Any]  # (hparams, feedback) -> a
-    score_fn: Callable[..., Any] | None = None  # (hparams, <w, x>) -> the score, if not <w, x>
+    coefficient_fn: Callable[..., PyTree]  # (hparams, feedback) -> a
+    score_fn: Callable[..., PyTree] | None = None  # (hparams, <w, x>) -> the score, if not <w, x>
 
-    def score(self, hparams: Any, product: Any) -> Any:
+    def score(self, hparams: PyTree, product: object) -> PyTree:
         return product if self.score_fn is None else self.score_fn(hparams, product)
 
 
@@ -70,7 +70,7 @@ class Rowwise:
 class Linear:
     """A predictor whose score is the inner product of the context and a `Separable` decision."""
 
-    inner_fn: Callable[..., Any]  # hparams -> the point learner; the state is the state of it
+    inner_fn: Callable[..., PyTree]  # hparams -> the point learner; the state is the state of it
 
 
 @pytree
@@ -113,7 +113,7 @@ class Lumps:
     subtracts one number from all of them instead. A predictor or a point learner.
     """
 
-    lump_fn: Callable[..., Any]  # hparams -> `Lump`
+    lump_fn: Callable[..., PyTree]  # hparams -> `Lump`
 
 
 @dataclasses.dataclass(frozen=True)
@@ -138,18 +138,18 @@ class Refresh:
         of 0 must add nothing to them. None if it needs no sums.
     """
 
-    due_fn: Callable[..., Any]  # (hparams, state) -> bool
-    apply_fn: Callable[..., Any]  # (hparams, state, sums) -> state
-    sum_fn: Callable[..., Any] | None = None  # (hparams, state) -> sums
+    due_fn: Callable[..., PyTree]  # (hparams, state) -> bool
+    apply_fn: Callable[..., PyTree]  # (hparams, state, sums) -> state
+    sum_fn: Callable[..., PyTree] | None = None  # (hparams, state) -> sums
 
-    def due(self, hparams: Any, state: PyTree, weight: Any) -> Array:
+    def due(self, hparams: PyTree, state: PyTree, weight: object) -> Array:
         """Whether the state after a round of this weight needs the change."""
         return self.due_fn(hparams, state) & (jnp.asarray(weight) != 0)
 
-    def sums(self, hparams: Any, state: PyTree) -> PyTree:
+    def sums(self, hparams: PyTree, state: PyTree) -> PyTree:
         return None if self.sum_fn is None else self.sum_fn(hparams, state)
 
-    def apply(self, hparams: Any, state: PyTree) -> PyTree:
+    def apply(self, hparams: PyTree, state: PyTree) -> PyTree:
         """The state in better coordinates."""
         return self.apply_fn(hparams, state, self.sums(hparams, state))
 
@@ -163,8 +163,8 @@ class Decision:
     rounds without a mistake.
     """
 
-    decision_fn: Callable[..., Any]  # (hparams, state) -> w
-    action_fn: Callable[..., Any]  # (hparams, w, context) -> action
+    decision_fn: Callable[..., PyTree]  # (hparams, state) -> w
+    action_fn: Callable[..., PyTree]  # (hparams, w, context) -> action
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

@@ -279,9 +279,9 @@ class Theorem:
 
     name: str = static()  # a short name, unique among the theorems of a learner
     source: str = static()  # who proved it, and where
-    init_fn: Callable[..., Any]  # (hparams, first state, u) -> account
-    add_fn: Callable[..., Any]  # (hparams, account, state, feedback, u) -> account
-    sides_fn: Callable[..., Any]  # (hparams, account, u) -> Certificate, one number per side
+    init_fn: Callable[..., PyTree]  # (hparams, first state, u) -> account
+    add_fn: Callable[..., PyTree]  # (hparams, account, state, feedback, u) -> account
+    sides_fn: Callable[..., PyTree]  # (hparams, account, u) -> Certificate, one number per side
     about: About | None = static(default=None, kw_only=True)
     sequence: bool = static(default=False, kw_only=True)
 
@@ -303,9 +303,9 @@ class Ledger(NamedTuple):
 def summed(
     name: str,
     source: str,
-    terms: Callable[..., Any],
+    terms: Callable[..., PyTree],
     sides: Callable[..., Certificate],
-    start: Callable[..., Any],
+    start: Callable[..., PyTree],
     *,
     about: About | None = None,
     sequence: bool = False,
@@ -328,7 +328,7 @@ MET: Any = True
 
 
 class _Kept(NamedTuple):
-    keep: Callable[..., Any]
+    keep: Callable[..., PyTree]
     value: Array
 
 
@@ -364,7 +364,7 @@ def first_sums(sums: PyTree, like: PyTree) -> PyTree:
 
 
 def _add_terms(
-    terms: Partial, hparams: PyTree, sums: PyTree, state: PyTree, feedback: Any, u: PyTree
+    terms: Partial, hparams: PyTree, sums: PyTree, state: PyTree, feedback: object, u: PyTree
 ) -> PyTree:
     new = terms(hparams, state, feedback, u)
     try:
@@ -386,7 +386,7 @@ def _joined(term: Any, so_far: Any) -> Any:
     return so_far & term if jnp.asarray(term).dtype == so_far.dtype == bool else so_far + term
 
 
-def check_carried(theorems: Any) -> None:
+def check_carried(theorems: object) -> None:
     """Refuse what a learner cannot carry."""
     if isinstance(theorems, Theorem):
         raise TypeError(
@@ -493,13 +493,13 @@ def _kinds(tree: PyTree) -> str:
     return str(jax.tree.map(_kind, tree)).replace("'", "")
 
 
-def _kind(leaf: Any) -> str:
+def _kind(leaf: object) -> str:
     if not isinstance(leaf, bool | int | float | np.ndarray | np.generic | jax.Array):
         return check.seen_as(leaf)
     return f"{jnp.result_type(leaf)}[{','.join(map(str, jnp.shape(leaf)))}]"
 
 
-def _is_real(leaf: Any) -> bool:
+def _is_real(leaf: object) -> bool:
     is_number = isinstance(leaf, float | np.ndarray | np.generic | jax.Array)
     return is_number and jnp.issubdtype(jnp.result_type(leaf), jnp.floating)
 
@@ -509,7 +509,7 @@ def _is_finite(tree: PyTree) -> Bool[Array, ""]:
     return jnp.all(jnp.stack(parts))
 
 
-def _comparator(one: Theorem, u: PyTree, now: Any) -> PyTree:
+def _comparator(one: Theorem, u: PyTree, now: object) -> PyTree:
     return jax.tree.map(lambda leaf: leaf[now], u) if one.sequence else u
 
 

@@ -21,7 +21,7 @@ from olx.needs import PARTS, Need
 from olx.theorem import Certificate, Theorem
 
 
-def _same(hparams: Any, state: PyTree, feedback: Any) -> Any:
+def _same(hparams: PyTree, state: PyTree, feedback: object) -> PyTree:
     return feedback
 
 
@@ -43,8 +43,8 @@ class WrapperView:
     stacked: bool = static(default=False)
     state: str | None = static(default="inner")
     parts: tuple[str, ...] = static(default=PARTS)
-    feedback_fn: Callable[..., Any] = static(default=_same)
-    beyond_fn: Callable[..., Any] | None = static(default=None)
+    feedback_fn: Callable[..., PyTree] = static(default=_same)
+    beyond_fn: Callable[..., PyTree] | None = static(default=None)
 
     def inner(self, hparams: Any) -> Any:
         found = hparams if self.field is None else getattr(hparams, self.field)
@@ -66,9 +66,9 @@ class _Legal(NamedTuple):
     """The `legal_fn` of a wrapped learner, as a function of the hparams of the wrapper."""
 
     view: WrapperView
-    legal_fn: Callable[..., Any]
+    legal_fn: Callable[..., PyTree]
 
-    def __call__(self, hparams: Any, params: Any, rounds: Any) -> Any:
+    def __call__(self, hparams: PyTree, params: PyTree, rounds: object) -> PyTree:
         inner = self.view.inner(hparams)
         if not self.view.stacked or rounds is not None:
             return self.legal_fn(inner.hparams, params, rounds)
@@ -89,9 +89,9 @@ class _OfInner(NamedTuple):
     """A function of a view and the wrapped learner, as a function of the hparams of the wrapper."""
 
     view: WrapperView
-    function: Callable[..., Any]
+    function: Callable[..., PyTree]
 
-    def __call__(self, hparams: Any, *given: PyTree) -> Any:
+    def __call__(self, hparams: PyTree, *given: PyTree) -> PyTree:
         return self.function(self.view, self.view.inner(hparams), *given)
 
 

@@ -11,11 +11,14 @@ from pathlib import Path
 import pytest
 
 from olx import cli
-from olx.cli.main import names
-from olx.lab import config, extra, schemas, store
+from olx.cli.commands import names
+from olx.lab import config, store, tables
 from olx.lab import run as running
-from olx.lab.experiment import Budget, Data, Experiment, Player, Published, Random
-from olx.lab.keys import keys
+from olx.lab.compare import _explained
+from olx.lab.experiment import Budget, Data, Experiment, Player, Published, Random, keys
+from olx.lab.names import MODULES
+from olx.lab.report.tables import Column, Table
+from olx.lab.show import _text
 
 CONFIG = """
 title = "Tiny"
@@ -83,12 +86,12 @@ def test_theorems_are_certified(here, capsys):
 
 
 def test_a_theorem_that_fails_shows_in_the_status(here, capsys, monkeypatch):
-    made = schemas.table
+    made = tables.table
     lie = lambda name, columns: made(
         name,
         {**columns, "holds": [False for _ in columns["holds"]]} if "holds" in columns else columns,
     )
-    monkeypatch.setattr(schemas, "table", lie)
+    monkeypatch.setattr(tables, "table", lie)
     words = ("certify", "tiny.toml", "--set", "seeds=1", "--set", "comparator=zero")
     status, out, _ = olx(capsys, *words)
     assert status == 1
@@ -110,7 +113,7 @@ def test_ctrl_c_leaves_what_can_be_resumed(here, capsys, monkeypatch):
     assert (status, out) == (130, "")
     kept = "2 jobs are kept in results/tiny, repeat the same command to continue"
     assert err == f"olx run: interrupted; {kept}.\n"
-    assert len(store.finished(here / "results" / "tiny")) == 2
+    assert len(store.finished_jobs(here / "results" / "tiny")) == 2
     assert olx(capsys, "run", "tiny.toml", "--no-report")[0] == 0
     experiment = config.read("tiny.toml")
     whole = running.run(experiment, "whole")
@@ -122,12 +125,12 @@ def test_a_signal_stops_a_run_between_two_jobs(number, status, here):
     process = start("run", "tiny.toml", "--no-report", "--set", "seeds=200")
     result = here / "results" / "tiny"
     waiting = time.monotonic() + 120
-    while not store.finished(result) and time.monotonic() < waiting:
+    while not store.finished_jobs(result) and time.monotonic() < waiting:
         time.sleep(0.005)
     process.send_signal(number)
     err = process.communicate()[1]
     assert process.returncode == status, err
-    kept = len(store.finished(result))
+    kept = len(store.finished_jobs(result))
     assert kept > 0
     assert err.splitlines() == [
         "olx: stopping at the next save; a second signal stops at once.",
@@ -233,7 +236,15 @@ def test_a_benchmark_gives_rounds_a_second(capsys):
 
 def test_one_name_is_explained(capsys):
     _, out, _ = olx(capsys, "list", "omd")
-    for part in ("omd: learner", "eta", "must be given", "eta: positive.", ">>> ", "$$", "mirror_"):
+    for part in (
+        "omd: learner",
+        "eta",
+        "must be given",
+        "eta: positive.",
+        ">>> ",
+        "theta_(t+1) = theta_t - eta g_t",
+        "mirror_",
+    ):
         assert part in out, part
     assert '  [[learners]]\n  name = "omd"\n  eta = ...\n  mirror = ...' in out
     for name, part in {
@@ -246,6 +257,55 @@ def test_one_name_is_explained(capsys):
         "winnow_mistakes": 'theorems = [{ name = "theorems.winnow_mistakes", margin = ... }]',
     }.items():
         assert part in olx(capsys, "list", name)[1], name
+
+
+def test_lists_are_words_that_a_terminal_shows(capsys):
+    _, out, _ = olx(capsys, "list")
+    lines = out.splitlines()
+    assert max(map(len, lines)) <= 120
+    assert not set("$\\") & set(out)
+    [steps] = [line for line in lines if "schedules.root_rounds" in line]
+    assert steps.endswith("The step size 1 / sqrt(t L / U).")
+
+
+@pytest.mark.parametrize("package", [name for name in MODULES if name])
+def test_a_package_is_a_list(package, capsys):
+    status, out, _ = olx(capsys, "list", package)
+    assert (status, out.splitlines()[0]) == (0, f"{package}:")
+    assert len(out.splitlines()) > 1
+
+
+@pytest.mark.parametrize(
+    ("asked", "near"),
+    [
+        ("odg", "ogd"),
+        ("OGD", "ogd"),
+        ("mirors", "mirrors"),
+        ("adagrd", "first_order.adagrad"),
+        ("learner", "learners"),
+    ],
+)
+def test_a_hint_is_the_nearest_name(asked, near, capsys):
+    said = olx(capsys, "list", asked)[2]
+    assert said == f"olx list: there is no list of {asked}; did you mean {near}?\n"
+
+
+def test_a_hint_in_a_config_knows_the_package(here, capsys):
+    hint = lambda *words: olx(capsys, "run", "tiny.toml", *(f"--set={word}" for word in words))[2]
+    assert "no learner called 'OGD'; did you mean ogd?" in hint("learners.0.name=OGD")
+    assert "did you mean first_order.adagrad?" in hint("learners.0.name=adagrd")
+    spaced = hint("learners.0.grid.eta={logspace = [-3, 0, 4]}")
+    assert "there is no logspace; did you mean geomspace?" in spaced
+
+
+def test_a_wide_table_is_wrapped(monkeypatch):
+    column = lambda name, number: Column(name, number)
+    head = [column("learner", False), column("loss", True), column("what it says", False)]
+    rows = [["descent", "0.5", "a long story " * 20], ["other", "0.25", "short"]]
+    lines = _text(Table("A table", head, rows, "note " * 60)).splitlines()
+    assert max(map(len, lines)) <= 120
+    assert lines[3].startswith("descent   0.5  a long story")
+    assert " ".join(" ".join(lines[3:]).split()).count("a long story") == 20
 
 
 def test_a_short_name_of_two_things_shows_both(capsys):
@@ -278,14 +338,14 @@ def test_a_missing_extra_is_named_with_its_remedy(capsys, monkeypatch):
     def missing(what):
         raise ModuleNotFoundError("No module named 'pyarrow'", name="pyarrow.parquet")
 
-    monkeypatch.setattr("olx.lab.show.listing", missing)
+    monkeypatch.setattr("olx.lab.listing.listing", missing)
     status, _, err = olx(capsys, "list")
     assert (status, err) == (
         2,
         "olx list: pyarrow is not installed; install the lab with pip install 'olx[lab]'.\n",
     )
     with pytest.raises(ModuleNotFoundError, match="compare: msgspec is not installed; install the"):
-        extra.explained(compare)()
+        _explained(compare)()
 
 
 def compare():

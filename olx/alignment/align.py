@@ -7,27 +7,36 @@ $$\langle w, \phi(x, y)\rangle = \sum_i \langle w_s, \mathrm{start}_i(y_i)\rangl
   \sum_{y_i \le t < y_{i+1}} \langle w_g, \mathrm{inside}_i(t)\rangle +
   \langle w_l, \mathrm{length}_i(l_i)\rangle + w_r (r_i - r_{i-1})^2.$$
 
-The best output is found by dynamic programming over (event, frame, length) in $O(K T L^2)$, with
-$L$ lengths per event. The cost of an output has two forms: `off_by`, the share of boundaries that
-are off by more than a tolerance, in tenths rounded down; and `mean_deviation`.
+The best output is found by dynamic programming. $D_i(t, l)$ is the best score of events $1..i$ if
+event $i$ lasts $l$ frames and ends before frame $t$. With $s = t - l$ and the score $q_i(s, l)$ of
+event $i$ alone,
+
+$$D_i(t, l) = q_i(s, l) + \max_{l'} D_{i-1}(s, l') + w_r (l / \mu_i - l' / \mu_{i-1})^2.$$
+
+The answer is $\max_l D_K(T, l)$, followed backwards. The first event begins in one of the first $L$
+frames, with $L$ lengths per event. It takes $O(K T L^2)$.
+
+The cost of an output has two forms: `off_by`, the share of boundaries that are off by more than a
+tolerance, in tenths rounded down; and `mean_deviation`.
 
 Shalev-Shwartz, Online Learning: Theory, Algorithms, and Applications, 2007, chapter 9, figure 9.1.
 """
 
 from collections.abc import Callable
-from typing import Any
+from typing import NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
+from jax import lax
 from jax.tree_util import Partial
-from jaxtyping import Array, Float, Int
+from jax.typing import DTypeLike
+from jaxtyping import Array, Float, Int, PyTree
 
 from olx import _check as check
 from olx._pytree import as_tree, pytree, static
 from olx._refusal import RefusedType, RefusedValue, own_name, public
-from olx.alignment.decoder import Parts, decode
 from olx.alignment.recording import PADDING, Recording, Weights
-from olx.core import Scalar
+from olx.core import Rounds, Scalar
 from olx.needs import Need
 from olx.structured.structure import Structure
 
@@ -36,6 +45,16 @@ from olx.structured.structure import Structure
 class AlignHparams:
     cost: Partial
     sizes: tuple[int, int, int] = static()  # features of starts, frames, lengths
+
+
+class Parts(NamedTuple):
+    """The scores of all parts, and the numbers of the recording that a score needs."""
+
+    start: Float[Array, "K T"]
+    inside: Float[Array, "K T+1"]  # added up from frame 0 on
+    length: Float[Array, "K L"]
+    tempo: Float[Array, ""]
+    recording: Recording
 
 
 @public
@@ -63,7 +82,7 @@ def align(start: int, inside: int, length: int, cost: Callable | None = None) ->
     cost = off_by(1.0) if cost is None else cost
     check.takes("cost", cost, "outcome", "output", "real")
     hparams = AlignHparams(as_tree(cost), (start, inside, length))
-    return Structure(hparams, _zeros, _parts, score, _decode, _cost, needs=(_FITS,))
+    return Structure(hparams, _zeros, _parts, score, decode, _cost, needs=(_FITS,))
 
 
 @public
@@ -89,7 +108,7 @@ def _mean_deviation(outcome: Array, output: Array, real: Array) -> Array:
     return jnp.sum(jnp.abs(outcome - output) * real) / jnp.sum(real)
 
 
-def _zeros(hp: AlignHparams, dtype: Any) -> Weights:
+def _zeros(hp: AlignHparams, dtype: DTypeLike) -> Weights:
     start, inside, length = (jnp.zeros(size, dtype) for size in hp.sizes)
     return Weights(start, inside, length, jnp.zeros((), dtype))
 
@@ -108,7 +127,7 @@ def _parts(hp: AlignHparams, w: Weights, context: Recording) -> Parts:
     return Parts(
         jnp.broadcast_to(start, inside.shape),
         jnp.pad(inside, ((0, 0), (1, 0))),
-        context.length @ w.length,
+        jnp.asarray(context.length) @ w.length,
         w.tempo,
         context,
     )
@@ -125,10 +144,6 @@ def score(hp: AlignHparams, parts: Parts, y: Int[Array, " K"]) -> Float[Array, "
     rate = lasts / parts.recording.usual
     change = (rate[1:] - rate[:-1]) ** 2 * parts.recording.steady[1:]
     return jnp.sum(own * real) + parts.tempo * jnp.sum(change * real[1:])
-
-
-def _decode(hp: AlignHparams, parts: Parts) -> Int[Array, " K"]:
-    return decode(parts)
 
 
 def _ends(parts: Parts, y: Int[Array, " K"]) -> Int[Array, " K"]:
@@ -149,7 +164,7 @@ def _cost(hp: AlignHparams, parts: Parts, outcome: Array, output: Array) -> Arra
     return jnp.asarray(cost, dtype)
 
 
-def _fits(hparams: Any, params: Any, rounds: Any) -> Any:
+def _fits(hparams: AlignHparams, params: PyTree, rounds: Rounds) -> Recording:
     """Whether the events of a recording can fill it, and its features are finite."""
     given = rounds.context
     if not isinstance(given, Recording):
@@ -165,6 +180,58 @@ def _fits(hparams: Any, params: Any, rounds: Any) -> Any:
     fine = Recording(*(part - part == 0 for part in given))
     fits = (given.events >= 1) & (least <= given.frames) & (given.frames <= most)
     return fine._replace(frames=fine.frames & fits)
+
+
+_NEVER = -1e30  # the score of what is not possible; finite, so that differences are numbers
+
+
+def decode(hp: AlignHparams, parts: Parts) -> Int[Array, " K"]:
+    """The best output; column j of a table is the length `shortest` + j."""
+    frames, lengths = parts.start.shape[1], parts.length.shape[1]
+    given = parts.recording
+    times, steps = (jnp.arange(size, dtype=jnp.int32) for size in (frames + 1, lengths))
+    empty = jnp.full((frames + 1, lengths), _NEVER, parts.start.dtype)
+    begin = jnp.where(times[:, None] < lengths, 0.0, empty)
+    count = given.events.astype(jnp.int32)
+    events = jnp.arange(parts.start.shape[0], dtype=jnp.int32)
+    lasts = given.shortest[:, None] + steps.astype(given.shortest.dtype)  # [K, L]
+    rates = lasts / given.usual[:, None]
+    before = jnp.concatenate([rates[:1], rates[:-1]])
+
+    def over(best: Array, event: tuple) -> tuple[Array, Array]:
+        i, start, inside, length, lasting, rate, earlier, steady = event
+
+        def through(j: Array, found: tuple) -> tuple[Array, Array]:
+            change = parts.tempo * steady * (rate - earlier[j]) ** 2
+            way = best[:, j][:, None] + change[None, :]
+            better = way > found[0]
+            return jnp.where(better, way, found[0]), jnp.where(better, j, found[1])
+
+        nowhere = jnp.zeros(best.shape, jnp.int32)
+        most, back = lax.fori_loop(0, lengths, through, (empty, nowhere))
+        most = jnp.where(i == 0, begin, most)
+        most = most + (jnp.append(start, _NEVER) - inside)[:, None] + length[None, :]
+        origin = times[:, None] - lasting.astype(times.dtype)[None, :]
+        moved = jnp.take_along_axis(most, jnp.clip(origin, 0, frames), 0)
+        done = jnp.where(origin >= 0, moved, _NEVER) + inside[:, None]
+        done = jnp.maximum(done, _NEVER)
+        return jnp.where(i < count, done, best), back
+
+    rows = (events, parts.start, parts.inside, parts.length, lasts, rates, before, given.steady)
+    best, backs = lax.scan(over, empty, rows)
+    last = given.frames.astype(times.dtype)
+
+    def backwards(carry: tuple, event: tuple) -> tuple[tuple, Array]:
+        end, j = carry
+        i, lasting, back = event
+        here = end - lasting[j].astype(times.dtype)
+        inside = i < count
+        output = jnp.where(inside, here, PADDING).astype(jnp.int32)
+        return (jnp.where(inside, here, end), jnp.where(inside, back[here, j], j)), output
+
+    first = (last, jnp.argmax(best[last]).astype(jnp.int32))
+    _, output = lax.scan(backwards, first, (events, lasts, backs), reverse=True)
+    return output
 
 
 _FITS = Need(

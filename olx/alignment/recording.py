@@ -12,29 +12,31 @@ Shalev-Shwartz, Online Learning: Theory, Algorithms, and Applications, 2007, sec
 """
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Array, Float
+from numpy.typing import ArrayLike, DTypeLike
 
 from olx import _check as check
 from olx._refusal import RefusedValue, public
 from olx.core import Rounds
 
 PADDING = -1
+Values = np.ndarray | Array
 
 
 class Recording(NamedTuple):
     """The context of `align`. In a stream all leaves have a leading axis of rounds."""
 
-    start: Any  # [K, T, a]: the first axis may have length 1: the same for all events
-    inside: Any  # [K, T, b]
-    length: Any  # [K, L, c]
-    usual: Any  # [K]: mu, positive
-    steady: Any  # [K]: 1 if the tempo between event i - 1 and i counts, else 0
-    shortest: Any  # [K]: f, whole numbers from 1 on
-    frames: Any  # []: T without padding
-    events: Any  # []: K without padding
+    start: Values  # [K, T, a]: the first axis may have length 1: the same for all events
+    inside: Values  # [K, T, b]
+    length: Values  # [K, L, c]
+    usual: Values  # [K]: mu, positive
+    steady: Values  # [K]: 1 if the tempo between event i - 1 and i counts, else 0
+    shortest: Values  # [K]: f, whole numbers from 1 on
+    frames: Values  # []: T without padding
+    events: Values  # []: K without padding
 
 
 class Weights(NamedTuple):
@@ -48,7 +50,7 @@ class Weights(NamedTuple):
 
 @public
 def aligned_rounds(
-    recordings: Sequence[Recording], starts: Sequence[Any], dtype: Any = np.float32
+    recordings: Sequence[Recording], starts: Sequence[ArrayLike], dtype: DTypeLike = np.float32
 ) -> Rounds:
     """One round per recording, padded to the longest one and to the most events.
 
@@ -74,8 +76,8 @@ def aligned_rounds(
     return Rounds(stacked, outcome)
 
 
-def _padded(one: Recording, events: int, frames: int, dtype: Any) -> Recording:
-    def to(array: Any, *sizes: int, value: float = 0.0) -> np.ndarray:
+def _padded(one: Recording, events: int, frames: int, dtype: DTypeLike) -> Recording:
+    def to(array: ArrayLike, *sizes: int, value: float = 0.0) -> np.ndarray:
         array = np.asarray(array, dtype)
         more = [(0, size - have) for size, have in zip(sizes, array.shape, strict=False)]
         more += [(0, 0)] * (array.ndim - len(more))

@@ -43,7 +43,7 @@ from olx import _check as check
 from olx import _clock as clock
 from olx._cache import compiled
 from olx._clock import Clock
-from olx._pytree import pytree, static
+from olx._pytree import as_tree, pytree, static
 from olx._refusal import RefusedType
 from olx.convex.roots import root
 from olx.core import Feedback, Learner, Rounds, Scalar
@@ -53,7 +53,7 @@ from olx.frameworks.accounts import CONVEX
 from olx.frameworks.lift import LiftHparams
 from olx.losses.score import ScoreLoss
 from olx.needs import Need, in_range
-from olx.theorem import UNIT_WEIGHTS, Certificate
+from olx.theorem import UNIT_WEIGHTS, About, Certificate, Theorem
 from olx.wrapper import INNER, LOSS, lift_needs
 
 
@@ -138,6 +138,22 @@ def teach(
         ) from error
 
 
+def theorem(
+    name: str,
+    source: str,
+    apply: Callable[[PyTree, PyTree], Array],
+    parts: tuple[Callable, Callable, Callable],
+    about: About,
+) -> Theorem:
+    """A theorem against the function `apply(u, .)`.
+
+    parts: how its account starts, what a round adds, and both sides; the second takes `apply` too.
+    """
+    check.takes("apply", apply, "u", "x")
+    start, add, sides = parts
+    return Theorem(name, source, start, Partial(add, as_tree(apply)), sides, about=about)
+
+
 def booster(name: str, hparams: Any, functions: tuple, *theorems: Callable) -> Learner:
     """The learner of these numbers and of the functions `init`, `predict` and `update`.
 
@@ -153,7 +169,7 @@ def booster(name: str, hparams: Any, functions: tuple, *theorems: Callable) -> L
     )
 
 
-def model_of(learner: Any) -> Partial | None:
+def model_of(learner: Learner) -> Partial | None:
     """The model in a base learner, a function of parameters and a row; None if there is none."""
     numbers = learner.hparams
     if isinstance(numbers, LiftHparams):
@@ -164,13 +180,32 @@ def model_of(learner: Any) -> Partial | None:
     return model_of(inner) if isinstance(inner, Learner) else None
 
 
-def check_base(inner: Any, n: Any) -> None:
-    """Refuse a base learner that is none, and a number of copies that is none."""
+def check_arguments(
+    inner: Learner, n: int, loss: ScoreLoss, bound: Scalar, target: Scalar, curved: bool = True
+) -> tuple[Scalar, Scalar]:
+    """Refuse a base learner, a number of copies or a loss that is none; give both sizes.
+
+    curved: whether the loss must be smooth.
+    """
     check.instance("inner", inner, Learner)
     check.size("n", n)
     point = isinstance(inner.facts.adds, AddsGradient)
     if point or isinstance(inner.facts.coordinates, Separable):
         raise RefusedType(f"{_PREDICTS}, got a point learner; {_REMEDY}.")
+    check.instance("loss", loss, ScoreLoss)
+    if loss.on_ball is None:
+        raise RefusedType(
+            "`loss` states no constants for scores of bounded size; take one of `olx.losses`, such "
+            "as `squared`, or give your loss some: `on_ball=olx.losses.BallConstants(...)`."
+        )
+    if curved and (loss.on_ball.smooth_fn is None or loss.on_ball.excess_fn is None):
+        raise RefusedType("`loss` is not smooth; `gradient_boost_linearized` takes such losses.")
+    return check.positive("bound", bound), check.positive("target", target)
+
+
+def check_eta(eta: Scalar, n: int) -> Scalar:
+    rounding = 1e-6 / n  # a step of 1 / n in float32 may lie just below
+    return check.between("eta", eta, 1 / n, 1.0, rounding)
 
 
 def check_played(own: ScoreLoss, feedback: Feedback) -> None:
@@ -200,40 +235,20 @@ def ball_radius(eta: Scalar, n: int, loss: ScoreLoss, bound: Scalar, target: Sca
 
 
 def lipschitz(loss: ScoreLoss, b: Scalar, target: Scalar) -> Array:
-    assert loss.on_ball is not None  # `check_loss` has checked
+    assert loss.on_ball is not None  # `check_arguments` has checked
     return loss.on_ball.lipschitz_fn(loss.hparams, b, target)
 
 
 def smooth(loss: ScoreLoss, b: Scalar, target: Scalar) -> Array:
-    assert loss.on_ball is not None  # `check_loss` has checked
+    assert loss.on_ball is not None  # `check_arguments` has checked
     assert loss.on_ball.smooth_fn is not None
     return loss.on_ball.smooth_fn(loss.hparams, b, target)
 
 
 def excess(loss: ScoreLoss, b: Scalar, target: Scalar) -> Array:
-    assert loss.on_ball is not None  # `check_loss` has checked
+    assert loss.on_ball is not None  # `check_arguments` has checked
     assert loss.on_ball.excess_fn is not None
     return loss.on_ball.excess_fn(loss.hparams, b, target)
-
-
-def check_loss(loss: Any, curved: bool = True) -> None:
-    """Refuse a loss without constants.
-
-    curved: whether it must be smooth.
-    """
-    check.instance("loss", loss, ScoreLoss)
-    if loss.on_ball is None:
-        raise RefusedType(
-            "`loss` states no constants for scores of bounded size; take one of `olx.losses`, such "
-            "as `squared`, or give your loss some: `on_ball=olx.losses.BallConstants(...)`."
-        )
-    if curved and (loss.on_ball.smooth_fn is None or loss.on_ball.excess_fn is None):
-        raise RefusedType("`loss` is not smooth; `gradient_boost_linearized` takes such losses.")
-
-
-def check_eta(eta: Scalar, n: int) -> Scalar:
-    rounding = 1e-6 / n  # a step of 1 / n in float32 may lie just below
-    return check.between("eta", eta, 1 / n, 1.0, rounding)
 
 
 def needs_of(owner: str, inner: Learner, loss: ScoreLoss) -> tuple[Need, ...]:

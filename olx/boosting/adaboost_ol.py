@@ -53,12 +53,14 @@ Adaptive Online Learning, 2016, algorithm 8, theorems 11 and 12.
 """
 
 import math
-from typing import Any, NamedTuple
+from collections.abc import Callable
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 from jax import lax
 from jax.tree_util import Partial
+from jax.typing import DTypeLike
 from jaxtyping import Array, Bool, Float, PyTree
 
 from olx import _check as check
@@ -67,8 +69,16 @@ from olx import _numeric as safe
 from olx._clock import Clock, tick
 from olx._pytree import pytree
 from olx._refusal import public
-from olx.boosting.boost import BoostHparams, BoostState, label, votes
-from olx.boosting.rule import BoostingRule, before, cumulative, sign
+from olx.boosting.boost import (
+    BoostHparams,
+    BoostingRule,
+    BoostState,
+    before,
+    cumulative,
+    label,
+    sign,
+    votes,
+)
 from olx.core import Feedback, Learner, Scalar
 from olx.theorem import UNIT_WEIGHTS, About, Certificate, Theorem, is_about
 
@@ -112,7 +122,7 @@ def adaboost_ol_mean() -> BoostingRule:
     return BoostingRule(AdaBoostHparams(None), *parts)
 
 
-def init(hp: AdaBoostHparams, n: int, dtype: Any) -> AdaBoostState:
+def init(hp: AdaBoostHparams, n: int, dtype: DTypeLike) -> AdaBoostState:
     zeros = jnp.zeros(n, dtype)
     return AdaBoostState(zeros, zeros, clock.start(hp, zeros), hp.key)
 
@@ -275,7 +285,7 @@ def _is_adaboost(learner: Learner) -> bool:
     return isinstance(learner.hparams, BoostHparams) and is_about(partial_votes, learner)
 
 
-def _theorem(name: str, source: str, sides: Any) -> Theorem:
+def _theorem(name: str, source: str, sides: Callable[..., Certificate]) -> Theorem:
     return Theorem(name, f"Luo 2016, {source}", open_account, add_round, sides)
 
 

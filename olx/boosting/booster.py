@@ -19,7 +19,6 @@ Theory, Algorithms, and Applications, 2007, section 6.1.
 """
 
 from collections.abc import Callable
-from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -28,9 +27,8 @@ from jaxtyping import Array, PyTree
 
 from olx import _check as check
 from olx._pytree import pytree, static
-from olx._refusal import RefusedValue, public
-from olx._words import as_given
-from olx.core import Feedback, Learner, Scalar
+from olx._refusal import public
+from olx.core import Feedback, Learner, Rounds, Scalar
 from olx.losses.points import linear_feedback
 from olx.needs import Need, in_range
 from olx.theorem import Theorem
@@ -48,9 +46,9 @@ class Coefficient:
     """
 
     hparams: PyTree
-    alpha_fn: Callable[..., Any] = static()  # (hparams, p, v) -> alpha
-    pace_fn: Callable[..., Any] | None = static(default=None)  # (hparams, <p, v>) -> a
-    promised_fn: Callable[..., Any] | None = static(default=None)  # (hparams) -> gamma
+    alpha_fn: Callable[..., Array | float] = static()  # (hparams, p, v) -> alpha
+    pace_fn: Callable[..., Array] | None = static(default=None)  # (hparams, <p, v>) -> a
+    promised_fn: Callable[..., Scalar] | None = static(default=None)  # (hparams) -> gamma
 
     def alpha(self, weights: PyTree, outcome: PyTree) -> Array:
         (p, _), (v, _) = ravel_pytree(weights), ravel_pytree(outcome)
@@ -129,17 +127,17 @@ def predict(hp: BoosterHparams, state: PyTree, context: PyTree) -> PyTree:
 
 
 def update(hp: BoosterHparams, state: PyTree, feedback: Feedback) -> PyTree:
-    return hp.inner.update(state, told(hp, state, feedback))
+    return hp.inner.update(state, inner_feedback(hp, state, feedback))
 
 
-def told(hp: BoosterHparams, state: PyTree, feedback: Feedback) -> Feedback:
+def inner_feedback(hp: BoosterHparams, state: PyTree, feedback: Feedback) -> Feedback:
     """The feedback of the inner learner: the losses of the examples, and the weight alpha."""
     losses = jax.tree.map(lambda v: (1 + v) / 2, feedback.outcome)
     weight = feedback.weight * hp.coefficient.alpha(feedback.action, feedback.outcome)
     return linear_feedback(feedback.action, losses, weight, feedback.context)
 
 
-_VIEW = WrapperView(state=None, parts=("params", "weight"), feedback_fn=told)
+_VIEW = WrapperView(state=None, parts=("params", "weight"), feedback_fn=inner_feedback)
 
 
 def in_unit(owner: str, what: str) -> Need:
@@ -148,22 +146,5 @@ def in_unit(owner: str, what: str) -> Need:
     return Need("outcome", _in_unit, f"{what} must lie in [-1, 1]", owner, remedy)
 
 
-def _in_unit(hparams: Any, params: PyTree, rounds: Any) -> Any:
+def _in_unit(hparams: PyTree, params: PyTree, rounds: Rounds) -> PyTree:
     return jax.tree.map(lambda v: in_range(v, -1.0, 1.0), rounds.outcome)
-
-
-def promised_edge(name: str, gamma: Any) -> Scalar:
-    """An edge in (0, 1/2): weighted errors of at most 1/2 - gamma, which are above 0."""
-    try:
-        rest = check.positive(name, 0.5 - check.positive(name, gamma))
-        return as_given(gamma + 0 * rest, gamma)  # NaN if it is traced and not legal
-    except ValueError:
-        raise RefusedValue(
-            f"`{name}` must lie in (0, 0.5), got {gamma}: it is the edge 1/2 - error that "
-            "every hypothesis has; `olx.boosting.adaboost` needs no such number."
-        ) from None
-
-
-def largest(cap: Any) -> Scalar | None:
-    """The largest coefficient, positive; None if there is none."""
-    return None if cap is None else check.positive("cap", cap)

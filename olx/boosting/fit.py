@@ -15,19 +15,20 @@ Luo, Optimal and Adaptive Online Learning, 2016, section 2.2.
 """
 
 from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, PyTree
+from numpy.typing import ArrayLike
 
 from olx import _check as check
 from olx._cache import compiled
 from olx._pytree import pytree, static
 from olx._refusal import RefusedType, RefusedValue, own_name, public, public_as
 from olx.boosting.booster import as_booster
-from olx.boosting.weak import WeakLearner, as_weak, check_labels
+from olx.boosting.weak import Weak, WeakLearner, as_weak, check_labels
 from olx.core import Learner, Rounds
 from olx.losses.points import linear_feedback
 from olx.streams.checks import check_params, judge, needs_of, remedy_of
@@ -39,38 +40,38 @@ class Ensemble:
 
     hypotheses: tuple  # as the weak learner made them
     coefficients: Float[np.ndarray, " T"]
-    predict_fn: Callable[..., Any] = static()  # (hypothesis, prepared rows) -> values
-    prepare_fn: Callable[..., Any] = static()  # rows -> what `predict_fn` takes
+    predict_fn: Callable[..., ArrayLike] = static()  # (hypothesis, prepared rows) -> values
+    prepare_fn: Callable[[object], object] = static()  # rows -> what `predict_fn` takes
 
     def __len__(self) -> int:
         return len(self.hypotheses)
 
-    def each(self, rows: Any) -> Iterator[np.ndarray]:
+    def each(self, rows: object) -> Iterator[np.ndarray]:
         """The values of each hypothesis on the rows."""
         ready = self.prepare_fn(rows)
         return (np.asarray(self.predict_fn(one, ready), float) for one in self.hypotheses)
 
     @public_as("Ensemble")
-    def votes(self, rows: Any) -> Float[np.ndarray, " N"]:
+    def votes(self, rows: object) -> Float[np.ndarray, " N"]:
         """f(x) of each row."""
         votes = np.zeros(())
         for a, values in zip(self.coefficients, self.each(rows), strict=True):
             votes = votes + a * values
         return votes
 
-    def predict(self, rows: Any) -> Float[np.ndarray, " N"]:
+    def predict(self, rows: object) -> Float[np.ndarray, " N"]:
         """-1 or +1 for each row."""
         return sign(self.votes(rows))
 
     @public_as("Ensemble")
-    def margins(self, rows: Any, labels: Any) -> Float[np.ndarray, " N"]:
+    def margins(self, rows: object, labels: ArrayLike) -> Float[np.ndarray, " N"]:
         """The margin of each row, in [-1, 1]."""
         votes = self.votes(rows)
         labels = check_labels(labels, len(votes))
         return labels * votes / np.sum(np.abs(self.coefficients))
 
     @public_as("Ensemble")
-    def errors(self, rows: Any, labels: Any) -> Float[np.ndarray, " T"]:
+    def errors(self, rows: object, labels: ArrayLike) -> Float[np.ndarray, " T"]:
         """The share of rows that the first t hypotheses classify wrongly, for each t."""
         votes, seen = np.zeros(()), []
         for a, values in zip(self.coefficients, self.each(rows), strict=True):
@@ -88,7 +89,7 @@ class Ensemble:
         return Ensemble(*part, self.predict_fn, self.prepare_fn)
 
     @public_as("Ensemble")
-    def rounds(self, rows: Any, labels: Any) -> Rounds:
+    def rounds(self, rows: object, labels: ArrayLike) -> Rounds:
         """The rounds of the game on the training rows, to replay or certify it with a driver."""
         values = np.stack(list(self.each(rows)))
         return Rounds(None, check_labels(labels, values.shape[1]) * values)
@@ -131,12 +132,12 @@ class _Round(NamedTuple):
 @public
 def boost_with(
     inner: Learner,
-    weak: Any,
-    labels: Any,
+    weak: Weak,
+    labels: ArrayLike,
     rounds: int,
     *,
-    weights: Any = None,
-    validation: tuple[Any, Any] | None = None,
+    weights: ArrayLike | None = None,
+    validation: tuple[object, ArrayLike] | None = None,
     patience: int | None = None,
     until_fitted: bool = False,
 ) -> Boosted:
@@ -197,7 +198,7 @@ def boost_with(
     return Boosted(ensemble, edges, errors, zeros, watch.curve, np.asarray(p), stopped)
 
 
-def _start(learner: Learner, weights: Any, count: int) -> tuple[PyTree, Array]:
+def _start(learner: Learner, weights: ArrayLike | None, count: int) -> tuple[PyTree, Array]:
     """The first state and the first weights of the examples."""
     params = jnp.full(count, 1 / count) if weights is None else jnp.asarray(weights, float)
     if params.shape != (count,):
@@ -230,7 +231,12 @@ def _settle(learner: Learner, state: PyTree, p: Array, v: Array) -> _Round:
 class _Watch:
     """The error on validation rows, and for how many rounds it has not improved."""
 
-    def __init__(self, weak: WeakLearner, validation: Any, patience: int | None):
+    def __init__(
+        self,
+        weak: WeakLearner,
+        validation: tuple[object, ArrayLike] | None,
+        patience: int | None,
+    ) -> None:
         self.curve = None
         self.weak, self.patience = weak, patience
         if patience is not None:
@@ -245,7 +251,7 @@ class _Watch:
         self.rows = weak.prepare(validation[0])
         self.votes, self.curve = np.zeros(len(self.labels)), np.zeros(0)
 
-    def is_over(self, hypothesis: Any, alpha: float) -> bool:
+    def is_over(self, hypothesis: object, alpha: float) -> bool:
         if self.curve is None:
             return False
         values = np.asarray(self.weak.predict(hypothesis, self.rows))

@@ -22,8 +22,22 @@ $$\Delta_N \le \Big(1 - \frac\eta W\Big)^N \Delta_0 + W \max_i R_i + 2 W L_B B \
 `right` has the sums behind the last two terms of a stage: of $(\frac1W - \sigma^i) g^i y^{i-1}$,
 of $\frac{\beta_B}2 (A^i - \sigma^i y^{i-1})^2$ and of what the projections cut off.
 
-Luo, Optimal and Adaptive Online Learning, 2016, algorithm 9 and theorem 13; Beygelzimer, Hazan,
-Kale, Luo, Online Gradient Boosting, 2015.
+`gradient_boost_linearized` is for losses that need not be smooth. After the prediction $y_t$ the
+loss is replaced by $y \mapsto g_t y$ with $g_t = \ell_t'(y_t)$, and `gradient_boost` plays on this
+loss: all copies pay $a \mapsto g_t a / L_B$. A linear loss is smooth with $\beta = 0$, so $B = \eta
+N D$ and nothing is projected. The losses depend on the prediction, so base learners must be
+deterministic, as all learners are that take no key. For convex losses and rounds of weight 1,
+
+$$\sum_{s \le t} \ell_s(y_s) - \ell_s(f(x_s)) \le \Big(1 - \frac\eta W\Big)^N \Delta_0 +
+  W \max_i R_i + 2 W L_B B \sqrt t, \qquad \Delta_0 = \sum_{s \le t} \ell_s(0) - \ell_s(f(x_s)).$$
+
+The theorem of `gradient_boost` has $-\sum_s g_s f(x_s)$ for the linear losses in place of
+$\Delta_0$. With $c = 1 - (1 - \eta / W)^N$ it thus bounds $\sum_s g_s (y_s - c f(x_s))$ by the
+other terms. This is at least $\sum_s \ell_s(y_s) - \ell_s(c f(x_s))$, and $\ell(c f) \le
+c\, \ell(f) + (1 - c)\, \ell(0)$.
+
+Luo, Optimal and Adaptive Online Learning, 2016, algorithm 9, theorem 13 and corollary 3;
+Beygelzimer, Hazan, Kale, Luo, Online Gradient Boosting, 2015.
 """
 
 from collections.abc import Callable
@@ -31,17 +45,17 @@ from typing import NamedTuple
 
 import jax.numpy as jnp
 from jax.tree_util import Partial
-from jaxtyping import Array, Float, PyTree
+from jaxtyping import Array, Bool, Float, PyTree
 
-from olx import _check as check
 from olx import _clock as clock
 from olx._clock import Clock
-from olx._pytree import as_tree, pytree, static
+from olx._pytree import pytree, static
 from olx._refusal import own_name, public
 from olx.boosting import _stages
 from olx.boosting._stages import Account, Numbers, Stages
 from olx.core import Feedback, Learner, Scalar
 from olx.frameworks import copies
+from olx.frameworks.accounts import CONVEX
 from olx.frameworks.lift import dot
 from olx.losses.score import ScoreLoss
 from olx.theorem import About, Certificate, Theorem
@@ -85,16 +99,41 @@ def gradient_boost(
     >>> bool(play(strong) < 0.5 * play(weak))
     True
     """
-    _stages.check_base(inner, n)
-    _stages.check_loss(loss)
+    bound, target = _stages.check_arguments(inner, n, loss, bound, target)
     eta = _stages.check_eta(eta, n)
-    bound = check.positive("bound", bound)
-    target = check.positive("target", target)
     radius = _stages.ball_radius(eta, n, loss, bound, target)
     hparams = GradientBoostHparams(inner, eta, loss, bound, target, radius, n)
-    return _stages.booster(
-        "gradient_boost", hparams, (init, predict, update), span_regret, span_stages
-    )
+    functions, theorems = (init, predict, update), (span_regret, span_stages)
+    return _stages.booster("gradient_boost", hparams, functions, *theorems)
+
+
+@public
+def gradient_boost_linearized(
+    inner: Learner, n: int, eta: Scalar, loss: ScoreLoss, bound: Scalar = 1.0, target: Scalar = 1.0
+) -> Learner:
+    r"""Boost `n` copies of `inner` on linearized losses, against linear combinations.
+
+    inner: a predictor of real numbers that learns from its loss alone, such as `olx.linear(...)`.
+    eta: the weight of a copy, from 1 / `n` to 1. Predictions are at most `eta` `n` `bound` in size.
+    loss: the loss of the game, with constants `on_ball`; it need not be smooth.
+    bound: the largest size of a prediction of `inner`.
+    target: the largest size of an outcome; larger ones are refused.
+
+    >>> import jax, jax.numpy as jnp, olx
+    >>> rows = jax.random.uniform(jax.random.key(0), (900, 3), minval=-0.5, maxval=0.5)
+    >>> rounds = olx.Rounds(rows, rows @ jnp.array([1.0, -0.6, 0.3]))
+    >>> weak = olx.linear(olx.ogd(0.1, olx.convex.sets.ball(0.5)))
+    >>> make = olx.boosting.gradient_boost_linearized
+    >>> strong = make(weak, 4, 0.9, olx.losses.absolute, bound=0.5)
+    >>> play = lambda learner: olx.rollout(learner, olx.losses.absolute, rounds, jnp.zeros(3)).total
+    >>> bool(play(strong) < 0.6 * play(weak))
+    True
+    """
+    bound, target = _stages.check_arguments(inner, n, loss, bound, target, curved=False)
+    eta = _stages.check_eta(eta, n)
+    hparams = GradientBoostHparams(inner, eta, loss, bound, target, eta * n * bound, n)
+    functions = init, predict, linearized_update
+    return _stages.booster("gradient_boost_linearized", hparams, functions, linearized_regret)
 
 
 def init(hp: GradientBoostHparams, params: PyTree) -> GradientBoostState:
@@ -112,6 +151,14 @@ def update(
 ) -> GradientBoostState:
     _stages.check_played(hp.loss, feedback)
     return learn(hp, state, feedback)
+
+
+@own_name("gradient_boost_linearized")
+def linearized_update(
+    hp: GradientBoostHparams, state: GradientBoostState, feedback: Feedback
+) -> GradientBoostState:
+    _stages.check_played(hp.loss, feedback)
+    return learn(hp, state, feedback._replace(loss=_line(feedback)))
 
 
 def learn(
@@ -134,6 +181,10 @@ def stages_of(hp: GradientBoostHparams, state: GradientBoostState, context: PyTr
     return _stages.climb(votes, 1 - hp.eta * state.shrinkage, steps, b)
 
 
+def _line(feedback: Feedback) -> Partial:
+    return Partial(jnp.multiply, feedback.grad)
+
+
 @public
 def span_regret(apply: Callable[[PyTree, PyTree], Array] = dot) -> Theorem:
     r"""Theorem 13 against the function $f = $ `apply(u, .)`, with $W = \max(1, \|u\| / D)$.
@@ -142,17 +193,15 @@ def span_regret(apply: Callable[[PyTree, PyTree], Array] = dot) -> Theorem:
     of length at most 1. The theorem holds for every $W \ge 1$: the regrets of the copies to $f / W$
     are measured.
     """
-    check.takes("apply", apply, "u", "x")
-    add, source = Partial(add_round, as_tree(apply)), "Luo 2016, theorem 13"
-    return Theorem("span_regret", source, open_account, add, both_sides, about=BOOSTED)
+    parts = open_account, add_round, both_sides
+    return _stages.theorem("span_regret", "Luo 2016, theorem 13", apply, parts, BOOSTED)
 
 
 @public
 def span_stages(apply: Callable[[PyTree, PyTree], Array] = dot) -> Theorem:
     """The step of theorem 13 from a stage to the next; the sides are those of the tightest one."""
-    check.takes("apply", apply, "u", "x")
-    add, source = Partial(add_round, as_tree(apply)), "Luo 2016, proof of theorem 13"
-    return Theorem("span_stages", source, open_account, add, one_stage, about=BOOSTED)
+    parts = open_account, add_round, one_stage
+    return _stages.theorem("span_stages", "Luo 2016, proof of theorem 13", apply, parts, BOOSTED)
 
 
 def open_account(hp: GradientBoostHparams, state: GradientBoostState, u: PyTree) -> Account:
@@ -169,11 +218,11 @@ def add_round(
 ) -> Account:
     stages, f = stages_of(hp, state, feedback.context), apply(u, feedback.context)
     given = feedback, stages, state.shrinkage, f, feedback.loss
-    return _stages.add_round(numbers_of(hp, u), account, *given)
+    return _stages.add_round(_numbers(hp, u), account, *given)
 
 
 def both_sides(hp: GradientBoostHparams, account: Account, u: PyTree) -> Certificate:
-    own, t, b = numbers_of(hp, u), account.rounds.past, jnp.asarray(hp.radius, account.size.dtype)
+    own, t, b = _numbers(hp, u), account.rounds.past, jnp.asarray(hp.radius, account.size.dtype)
     first = (1 - hp.eta / own.norm) ** hp.n * account.gaps[0]
     drift = 2 * own.steep * b * jnp.sqrt(t) + 3 * hp.eta * own.smooth * b**2 * t
     published = first + own.norm * (_stages.worst(account) + drift)
@@ -181,18 +230,84 @@ def both_sides(hp: GradientBoostHparams, account: Account, u: PyTree) -> Certifi
 
 
 def one_stage(hp: GradientBoostHparams, account: Account, u: PyTree) -> Certificate:
-    return _stages.step_sides(numbers_of(hp, u), account)
+    return _stages.step_sides(_numbers(hp, u), account)
 
 
-def numbers_of(hp: GradientBoostHparams, u: PyTree) -> Numbers:
+def _numbers(hp: GradientBoostHparams, u: PyTree, curved: bool = True) -> Numbers:
     norm = jnp.maximum(_stages.length(u) / hp.bound, 1.0)
     at = hp.loss, jnp.asarray(hp.radius, norm.dtype), hp.target
-    constants = _stages.lipschitz(*at), _stages.smooth(*at), _stages.excess(*at)
-    return Numbers(jnp.full(hp.n, hp.eta, norm.dtype), norm, hp.bound, *constants)
+    bends = (_stages.smooth(*at), _stages.excess(*at)) if curved else (0.0, 0.0)
+    steps = jnp.full(hp.n, hp.eta, norm.dtype)
+    return Numbers(steps, norm, hp.bound, _stages.lipschitz(*at), *bends)
 
 
-def _boosts(learner: Learner) -> bool:
+def _is_boosted(learner: Learner) -> bool:
     return learner.update_fn is update
 
 
-BOOSTED = About("a `gradient_boost`", _boosts)
+BOOSTED = About("a `gradient_boost`", _is_boosted)
+
+
+@public
+def linearized_regret(apply: Callable[[PyTree, PyTree], Array] = dot) -> Theorem:
+    """Corollary 3 against the function `apply(u, .)`; W is that of `span_regret`."""
+    parts = linearized_open_account, linearized_add_round, linearized_sides
+    return _stages.theorem("linearized_regret", "Luo 2016, corollary 3", apply, parts, LINEARIZED)
+
+
+class LinearizedAccount(NamedTuple):
+    stages: Account  # on the linear losses
+    regret: Float[Array, ""]  # on the losses themselves
+    start: Float[Array, ""]  # Delta_0
+    convex: Bool[Array, ""]
+
+
+def linearized_open_account(
+    hp: GradientBoostHparams, state: GradientBoostState, u: PyTree
+) -> LinearizedAccount:
+    stages = _stages.open_account(hp.n, state.shrinkage)
+    zero = jnp.zeros_like(stages.size)
+    return LinearizedAccount(stages, zero, zero, jnp.ones((), bool))
+
+
+def linearized_add_round(
+    apply: Partial,
+    hp: GradientBoostHparams,
+    account: LinearizedAccount,
+    state: GradientBoostState,
+    feedback: Feedback,
+    u: PyTree,
+) -> LinearizedAccount:
+    stages, f = stages_of(hp, state, feedback.context), apply(u, feedback.context)
+    given = feedback, stages, state.shrinkage, f, _line(feedback)
+    own, y, g, value = _numbers(hp, u, curved=False), feedback.action, feedback.grad, feedback.value
+    c = 1 - (1 - hp.eta / own.norm) ** hp.n
+    other, part, zero = feedback.loss(f), feedback.loss(c * f), feedback.loss(jnp.zeros_like(f))
+    size = jnp.sum(jnp.abs(jnp.stack([other, part, zero, value, g * f, g * y])))
+    slack = 64 * jnp.finfo(size.dtype).eps * size
+    bent = (part < value + g * (c * f - y) - slack) | (part > c * other + (1 - c) * zero + slack)
+    return LinearizedAccount(
+        _stages.add_round(own, account.stages, *given),
+        account.regret + value - other,
+        account.start + zero - other,
+        account.convex & ~bent,
+    )
+
+
+def linearized_sides(
+    hp: GradientBoostHparams, account: LinearizedAccount, u: PyTree
+) -> Certificate:
+    own, stages = _numbers(hp, u, curved=False), account.stages
+    first = (1 - hp.eta / own.norm) ** hp.n * account.start
+    drift = 2 * own.steep * hp.eta * hp.n * hp.bound * jnp.sqrt(stages.rounds.past)
+    published = first + own.norm * (_stages.worst(stages) + drift)
+    ends = account.start, account.regret
+    proof = _stages.regret_sides(own, stages, published, ends)
+    return proof.given(CONVEX, account.convex)
+
+
+def _is_linearized(learner: Learner) -> bool:
+    return learner.update_fn is linearized_update
+
+
+LINEARIZED = About("a `gradient_boost_linearized`", _is_linearized)

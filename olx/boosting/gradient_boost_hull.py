@@ -31,8 +31,7 @@ from jax.tree_util import Partial
 from jax.typing import DTypeLike
 from jaxtyping import Array, Float, PyTree
 
-from olx import _check as check
-from olx._pytree import as_tree, pytree, static
+from olx._pytree import pytree, static
 from olx._refusal import own_name, public
 from olx.boosting import _stages
 from olx.boosting._stages import Account, Numbers, Stages
@@ -76,14 +75,10 @@ def gradient_boost_hull(
     >>> bool(run.losses[100:].mean() < 0.1 * run.losses[:10].mean())
     True
     """
-    _stages.check_base(inner, n)
-    _stages.check_loss(loss)
-    bound = check.positive("bound", bound)
-    target = check.positive("target", target)
+    bound, target = _stages.check_arguments(inner, n, loss, bound, target)
     hparams = HullHparams(inner, loss, bound, target, n)
-    return _stages.booster(
-        "gradient_boost_hull", hparams, (init, predict, update), hull_regret, hull_stages
-    )
+    functions, theorems = (init, predict, update), (hull_regret, hull_stages)
+    return _stages.booster("gradient_boost_hull", hparams, functions, *theorems)
 
 
 def init(hp: HullHparams, params: PyTree) -> HullState:
@@ -117,17 +112,15 @@ def hull_regret(apply: Callable[[PyTree, PyTree], Array] = dot) -> Theorem:
     The regrets of the copies to it are measured, so the theorem holds for every function; they can
     be large for one that is no convex combination of base functions.
     """
-    check.takes("apply", apply, "u", "x")
-    add, source = Partial(add_round, as_tree(apply)), "Luo 2016, theorem 14"
-    return Theorem("hull_regret", source, open_account, add, both_sides, about=BOOSTED)
+    parts = open_account, add_round, both_sides
+    return _stages.theorem("hull_regret", "Luo 2016, theorem 14", apply, parts, BOOSTED)
 
 
 @public
 def hull_stages(apply: Callable[[PyTree, PyTree], Array] = dot) -> Theorem:
     """The step of theorem 14 from a stage to the next; the sides are those of the tightest one."""
-    check.takes("apply", apply, "u", "x")
-    add, source = Partial(add_round, as_tree(apply)), "Luo 2016, proof of theorem 14"
-    return Theorem("hull_stages", source, open_account, add, one_stage, about=BOOSTED)
+    parts = open_account, add_round, one_stage
+    return _stages.theorem("hull_stages", "Luo 2016, proof of theorem 14", apply, parts, BOOSTED)
 
 
 def open_account(hp: HullHparams, state: HullState, u: PyTree) -> Account:

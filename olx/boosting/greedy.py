@@ -25,7 +25,7 @@ Luo, Optimal and Adaptive Online Learning, 2016, section 3.2.4 and appendix B.2.
 """
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -36,13 +36,16 @@ from jaxtyping import Array, Bool, Float, PyTree
 from olx import _check as check
 from olx import _clock as clock
 from olx._clock import Clock
-from olx._pytree import as_tree, pytree
+from olx._pytree import pytree
 from olx._refusal import RefusedType, own_name, public
 from olx.boosting import _stages
 from olx.boosting._stages import Tangent
+from olx.boosting.gradient_boost import GradientBoostHparams
 from olx.boosting.gradient_boost import stages_of as span_stages_of
+from olx.boosting.gradient_boost import update as span_update
 from olx.boosting.gradient_boost_hull import HullHparams, steps_of
 from olx.boosting.gradient_boost_hull import stages_of as hull_stages_of
+from olx.boosting.gradient_boost_hull import update as hull_update
 from olx.core import Feedback, Learner, Scalar
 from olx.facts import of_wrapper
 from olx.frameworks.lift import dot
@@ -129,6 +132,7 @@ def _tangent(feedback: Feedback) -> Tangent:
     return paid[0]
 
 
+Hparams = GradientBoostHparams | HullHparams
 BASE = "`u` must be a base function: its predictions must not exceed `bound`"
 FITS = "losses must be convex, with the smoothness of `loss`, at the greedy steps"
 
@@ -148,12 +152,11 @@ def greedy_regret(apply: Callable[[PyTree, PyTree], Array] = dot) -> Theorem:
 
     $W = \max(1, \|u\| / D)$ for `gradient_boost` and 1 for `gradient_boost_hull`.
     """
-    check.takes("apply", apply, "u", "x")
-    add, source = Partial(add_round, as_tree(apply)), "Luo 2016, (B.5) and (B.6)"
-    return Theorem("greedy_regret", source, open_account, add, both_sides, about=GREEDY)
+    parts = open_account, add_round, both_sides
+    return _stages.theorem("greedy_regret", "Luo 2016, (B.5) and (B.6)", apply, parts, GREEDY)
 
 
-def open_account(hp: Any, state: Any, u: PyTree) -> Account:
+def open_account(hp: Hparams, state: PyTree, u: PyTree) -> Account:
     rounds = clock.start(None, u)
     zeros = jnp.zeros(hp.n, rounds.dtype)
     met: dict[str, Array] = dict.fromkeys((UNIT_WEIGHTS, BASE, FITS), jnp.ones((), bool))
@@ -161,12 +164,20 @@ def open_account(hp: Any, state: Any, u: PyTree) -> Account:
 
 
 def add_round(
-    apply: Partial, hp: Any, account: Account, state: Any, feedback: Feedback, u: PyTree
+    apply: Partial,
+    hp: Hparams,
+    account: Account,
+    state: PyTree,
+    feedback: Feedback,
+    u: PyTree,
 ) -> Account:
-    hull, loss = isinstance(hp, HullHparams), feedback.loss
-    stages = (hull_stages_of if hull else span_stages_of)(hp, state, feedback.context)
+    loss = feedback.loss
+    if isinstance(hp, HullHparams):
+        stages, norm = hull_stages_of(hp, state, feedback.context), 1.0
+    else:
+        stages = span_stages_of(hp, state, feedback.context)
+        norm = jnp.maximum(_stages.length(u) / hp.bound, 1.0)
     alpha = _alphas(hp, stages.votes)
-    norm = 1.0 if hull else jnp.maximum(_stages.length(u) / hp.bound, 1.0)
     f, y, votes = apply(u, feedback.context) / norm, stages.before, stages.votes
     here, slopes = jax.vmap(jax.value_and_grad(loss))(y)
     played, other = jax.vmap(loss)(y + alpha * votes), jax.vmap(loss)(y + alpha * f)
@@ -191,7 +202,7 @@ def add_round(
     )
 
 
-def both_sides(hp: Any, account: Account, u: PyTree) -> Certificate:
+def both_sides(hp: Hparams, account: Account, u: PyTree) -> Certificate:
     alpha, bend = _alphas(hp, account.own), _smooth(hp, account) / 2
     right = account.own / alpha + alpha * bend * account.squares
     most = jnp.maximum(jnp.max(account.own), 0.0) / alpha
@@ -201,7 +212,7 @@ def both_sides(hp: Any, account: Account, u: PyTree) -> Certificate:
     return Certificate(account.linear[at], right[at], size, published[at]).under(account.met)
 
 
-def _alphas(hp: Any, like: Array) -> Float[Array, " n"]:
+def _alphas(hp: Hparams, like: Array) -> Float[Array, " n"]:
     """alpha of each stage."""
     alpha = hp.inner.hparams.alpha
     if alpha is None:
@@ -209,7 +220,7 @@ def _alphas(hp: Any, like: Array) -> Float[Array, " n"]:
     return jnp.broadcast_to(jnp.asarray(alpha, like.dtype), like.shape)
 
 
-def _smooth(hp: Any, account: Account) -> Array:
+def _smooth(hp: Hparams, account: Account) -> Array:
     reach = hp.bound if isinstance(hp, HullHparams) else hp.radius
     reach = jnp.asarray(reach, account.size.dtype) + _alphas(hp, account.own) * hp.bound
     return _stages.smooth(hp.loss, reach, hp.target)
@@ -217,9 +228,8 @@ def _smooth(hp: Any, account: Account) -> Array:
 
 def _is_greedy(learner: Learner) -> bool:
     base = getattr(learner.hparams, "inner", None)
-    curved = learner.update_fn.__module__ != "olx.boosting.gradient_boost_linearized"
-    boosts = learner.update_fn.__module__.startswith("olx.boosting.gradient_boost")
-    return curved and boosts and isinstance(getattr(base, "hparams", None), GreedyHparams)
+    boosts = learner.update_fn in (span_update, hull_update)
+    return boosts and isinstance(getattr(base, "hparams", None), GreedyHparams)
 
 
 GREEDY = About("`gradient_boost` or `gradient_boost_hull` of `greedy` learners", _is_greedy)

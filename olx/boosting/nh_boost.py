@@ -37,8 +37,7 @@ from olx._refusal import public
 from olx.boosting.booster import BoosterHparams, Coefficient, one, weighted
 from olx.core import Feedback, Learner, Scalar
 from olx.experts.base import ExpertHparams
-from olx.experts.normal_hedge import normal_hedge
-from olx.experts.normal_hedge_dt import normal_hedge_dt
+from olx.experts.normal_hedge import normal_hedge, normal_hedge_dt
 from olx.theorem import UNIT_WEIGHTS, About, Certificate, Theorem
 
 AHEAD = "the mean edge must be more than half of `theta`"

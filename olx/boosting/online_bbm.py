@@ -38,21 +38,33 @@ Beygelzimer, Kale, Luo, Optimal and Adaptive Algorithms for Online Boosting, 201
 Adaptive Online Learning, 2016, algorithm 7, lemma 8 and theorem 9.
 """
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
+from jax import lax
+from jax.scipy.special import betainc
 from jax.tree_util import Partial
+from jax.typing import DTypeLike
 from jaxtyping import Array, Float, PyTree
+from scipy.special import gammaln
 
 from olx import _check as check
 from olx import _numeric
 from olx._numeric import Sum
 from olx._pytree import pytree
 from olx._refusal import public
-from olx.boosting._tables import Table, at_most_half, from_middle, log_middle, weigh
-from olx.boosting.boost import BoostHparams, BoostState, label, votes
-from olx.boosting.rule import BoostingRule, mean_vote, unchanged
+from olx.boosting.boost import (
+    BoostHparams,
+    BoostingRule,
+    BoostState,
+    Table,
+    label,
+    mean_vote,
+    unchanged,
+    votes,
+    weigh_counts,
+)
 from olx.core import Feedback, Learner, Scalar
 from olx.losses.margin import mistaken
 from olx.theorem import About, Certificate, Theorem, is_about
@@ -72,12 +84,12 @@ def online_bbm(gamma: Scalar) -> BoostingRule:
         avoids ties, which count as mistakes.
     """
     gamma = check.inside("gamma", gamma, 0.0, 0.5)
-    parts = init, mean_vote, weigh, unchanged
+    parts = init, mean_vote, weigh_counts, unchanged
     theorems = exact_mistakes, majority_mistakes
     return BoostingRule(BBMHparams(gamma), *parts, theorems)
 
 
-def init(hp: BBMHparams, n: int, dtype: Any) -> Table:
+def init(hp: BBMHparams, n: int, dtype: DTypeLike) -> Table:
     """The table of importances, by copy and by the number of right votes before it."""
     k = jnp.arange(n)
     logs = from_middle(jnp.asarray(hp.gamma, dtype), n - 1 - k[:, None], k)
@@ -182,9 +194,65 @@ def _is_majority(learner: Learner) -> bool:
 
 
 ONLINE_BBM = About("`boost` by `online_bbm`", _is_majority)
+
+
 exact_mistakes = Theorem(
     "exact_mistakes", "Luo 2016, lemma 8", open_account, add_round, exact_sides
 )
+
+
 majority_mistakes = Theorem(
     "majority_mistakes", "Luo 2016, theorem 9", open_account, add_round, majority_sides
 )
+
+
+def sums(n: int, dtype: DTypeLike) -> Float[Array, "n n"]:
+    """What $s^{i-1}$ is for every copy, by the number of right votes before it."""
+    count = jnp.arange(n, dtype=dtype)
+    return 2 * count - count[:, None]
+
+
+def from_middle(gamma: Array, m: Array, k: Array) -> Array:
+    r"""Logarithms of chances relative to the middle; -inf if `k` is above `m`.
+
+    They are those of $k$ heads in $m$ throws of a coin with $P[\text{head}] = \frac12 +
+    \frac\gamma2$, relative to $r = \lfloor m / 2 \rfloor$ heads:
+
+    $$\ln \binom mk - \ln \binom mr + (k - r) \ln\frac{1 + \gamma}{1 - \gamma}.$$
+
+    Near the largest chance these are small numbers, and so they are accurate in single precision.
+    The logarithms of factorials are not: they are large and nearly cancel.
+
+    k: the numbers 0, 1, 2, ... along the last axis.
+    """
+    middle, legal = m // 2, k <= m
+    real = lambda count: count.astype(gamma.dtype)
+    ratio = real(m - k + 1) / real(jnp.maximum(k, 1))  # from k - 1 to k heads, for a fair coin
+    growth = jnp.log(jnp.where(legal & (k >= 1), ratio, 1.0))
+    axis = growth.ndim - 1
+    above, below = (jnp.where(side, growth, 0.0) for side in (k > middle, k <= middle))
+    rise = lax.cumsum(above, axis) - (lax.cumsum(below, axis, reverse=True) - below)
+    tilt = jnp.log1p(gamma) - jnp.log1p(-gamma)
+    return jnp.where(legal, rise + real(k - middle) * tilt, -jnp.inf)
+
+
+def log_middle(gamma: Array, m: np.ndarray) -> Array:
+    """The logarithm of the chance of the middle; `m` is known before anything is traced."""
+    middle = m // 2
+    fair = gammaln(m + 1) - gammaln(middle + 1) - gammaln(m - middle + 1) - m * np.log(2)
+    fair, heads, tails = (jnp.asarray(one, gamma.dtype) for one in (fair, middle, m - middle))
+    return fair + heads * jnp.log1p(gamma) + tails * jnp.log1p(-gamma)
+
+
+def at_most_half(gamma: Array, n: int) -> Float[Array, ""]:
+    """The chance of at most `n` / 2 heads in `n` throws."""
+    logs = from_middle(gamma, jnp.asarray(n), jnp.arange(n // 2 + 1))
+    return jnp.sum(jnp.exp(logs + log_middle(gamma, np.asarray(n))))
+
+
+def at_most(gamma: Scalar, m: Array, k: Array) -> Array:
+    """The chance of at most `k` heads in `m` throws."""
+    inside = (k >= 0) & (k < m)
+    few, all_of = jnp.where(inside, k, 0), jnp.where(inside, m, 1)
+    chance = betainc(1.0 * (all_of - few), few + 1.0, (1 - gamma) / 2)
+    return jnp.where(inside, chance, jnp.where(k < 0, 0.0, 1.0))

@@ -14,9 +14,10 @@ are those that two public programs use; the steps of OSBoost.OCP are those of Vo
 they are not checked with the paper.
 """
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax.numpy as jnp
+from jax.typing import DTypeLike
 from jaxtyping import Array, Float
 
 from olx import _check as check
@@ -24,7 +25,7 @@ from olx import _clock as clock
 from olx._clock import Clock
 from olx._pytree import pytree
 from olx._refusal import public
-from olx.boosting.rule import BoostingRule, before, cumulative, mean_vote, unchanged
+from olx.boosting.boost import BoostingRule, before, cumulative, mean_vote, unchanged
 from olx.convex.projections import simplex
 from olx.core import Scalar
 
@@ -68,11 +69,11 @@ def osboost_ocp(gamma: Scalar) -> BoostingRule:
     return BoostingRule(OSBoostHparams(gamma), *parts)
 
 
-def init(hp: OSBoostHparams, n: int, dtype: Any) -> None:
+def init(hp: OSBoostHparams, n: int, dtype: DTypeLike) -> None:
     return None
 
 
-def init_factors(hp: OSBoostHparams, n: int, dtype: Any) -> OCPState:
+def init_factors(hp: OSBoostHparams, n: int, dtype: DTypeLike) -> OCPState:
     alpha = jnp.full(n, 1 / n, dtype)
     return OCPState(alpha, clock.start(hp, alpha))
 

@@ -22,10 +22,11 @@ Luo, Optimal and Adaptive Online Learning, 2016, (3.4) and lemma 8.
 """
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax.numpy as jnp
 from jax.tree_util import Partial
+from jax.typing import DTypeLike
 from jaxtyping import Array, Bool, Float, PyTree
 
 from olx import _check as check
@@ -34,9 +35,19 @@ from olx import _numeric as safe
 from olx._numeric import Sum
 from olx._pytree import as_tree, pytree
 from olx._refusal import public
-from olx.boosting._tables import Table, at_most, sums, weigh
-from olx.boosting.boost import BoostHparams, BoostState, label, votes
-from olx.boosting.rule import BoostingRule, before, mean_vote, unchanged
+from olx.boosting.boost import (
+    BoostHparams,
+    BoostingRule,
+    BoostState,
+    Table,
+    before,
+    label,
+    mean_vote,
+    unchanged,
+    votes,
+    weigh_counts,
+)
+from olx.boosting.online_bbm import at_most, sums
 from olx.core import Feedback, Learner, Scalar
 from olx.losses.margin import mistaken
 from olx.theorem import About, Certificate, Theorem
@@ -64,7 +75,7 @@ def potential_booster(potential: Callable[[Array, Array], Array]) -> BoostingRul
     """
     check.takes("potential", potential, "i", "s")
     hparams = PotentialHparams(as_tree(potential))
-    parts = init, mean_vote, weigh, unchanged
+    parts = init, mean_vote, weigh_counts, unchanged
     return BoostingRule(hparams, *parts)
 
 
@@ -93,7 +104,7 @@ def exponential_at(n: int, gamma: Scalar, rate: Scalar, i: Array, s: Array) -> A
     return jnp.exp((jnp.asarray(n, s.dtype) - i) * jnp.log(a) - rate * s)
 
 
-def init(hp: PotentialHparams, n: int, dtype: Any) -> Table:
+def init(hp: PotentialHparams, n: int, dtype: DTypeLike) -> Table:
     i, s = jnp.arange(1, n + 1, dtype=dtype)[:, None], sums(n, dtype)
     can = s < i  # so many votes come before
     weights = weight(hp, jnp.broadcast_to(i, s.shape), jnp.where(can, s, 1 - i))
@@ -130,7 +141,12 @@ def open_account(hp: BoostHparams, state: BoostState, u: PyTree) -> Account:
 
 
 def add_round(
-    gamma: Scalar, hp: BoostHparams, account: Account, state: BoostState, feedback: Feedback, u
+    gamma: Scalar,
+    hp: BoostHparams,
+    account: Account,
+    state: BoostState,
+    feedback: Feedback,
+    u: PyTree,
 ) -> Account:
     h = votes(hp, state, feedback.context)
     own, kind, weighed = hp.rule.hparams, h.dtype, jnp.asarray(feedback.weight, h.dtype)

@@ -11,14 +11,15 @@ Luo, Optimal and Adaptive Online Learning, 2016, section 2.2.
 """
 
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Sized
 from functools import partial
-from typing import Any
+from typing import NoReturn
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
+from numpy.typing import ArrayLike
 
 from olx import _check as check
 from olx._pytree import pytree, static
@@ -31,20 +32,27 @@ from olx.losses.points import linear_loss
 class WeakLearner:
     """How to fit a hypothesis, and how to predict with it; make one with `weak_learner`."""
 
-    fit: Callable[..., Any]  # (weights, labels) -> hypothesis, on the training rows
-    predict: Callable[..., Any]  # (hypothesis, prepared rows) -> values in [-1, 1]
-    rows: Any  # the training rows, prepared
-    prepare: Callable[..., Any]  # rows -> what `predict` takes
+    fit: Callable[
+        [np.ndarray, np.ndarray], object
+    ]  # (weights, labels) -> hypothesis, on the training rows
+    predict: Callable[..., ArrayLike]  # (hypothesis, prepared rows) -> values in [-1, 1]
+    rows: object  # the training rows, prepared
+    prepare: Callable[[object], object]  # rows -> what `predict` takes
 
-    def answer(self, weights: np.ndarray, labels: np.ndarray) -> tuple[Any, np.ndarray]:
+    def answer(self, weights: np.ndarray, labels: np.ndarray) -> tuple[object, np.ndarray]:
         """A hypothesis and its values on the training rows; refuses values that are not legal."""
         hypothesis = self.fit(weights, labels)
         return hypothesis, legal(self.predict(hypothesis, self.rows), len(weights))
 
 
+Weak = WeakLearner | Callable[[np.ndarray], ArrayLike]
+
+
 @public
 def weak_learner(
-    fit: Callable[[Any, Any], Any], predict: Callable[[Any, Any], Any], rows: Any
+    fit: Callable[[np.ndarray, np.ndarray], object],
+    predict: Callable[..., ArrayLike],
+    rows: Sized,
 ) -> WeakLearner:
     """A weak learner from two functions.
 
@@ -72,7 +80,7 @@ def weak_learner(
     return WeakLearner(fit, predict, rows, _same)
 
 
-def as_weak(weak: Any) -> WeakLearner:
+def as_weak(weak: Weak) -> WeakLearner:
     """The weak learner itself, or the one made of a function from weights to predictions."""
     if isinstance(weak, WeakLearner):
         return weak
@@ -86,7 +94,7 @@ def as_weak(weak: Any) -> WeakLearner:
 
 
 @public
-def adversary(weak: Any, labels: Any) -> Adversary:
+def adversary(weak: Weak, labels: ArrayLike) -> Adversary:
     """The weak learner as the adversary of a booster, for `olx.play`.
 
     It runs on the host. The action is the distribution over examples, the outcome is y * h(x).
@@ -105,7 +113,7 @@ def adversary(weak: Any, labels: Any) -> Adversary:
     return Adversary(hparams, linear_loss, _nothing, _ask, _answer)
 
 
-def check_labels(labels: Any, count: int | None = None) -> np.ndarray:
+def check_labels(labels: ArrayLike, count: int | None = None) -> np.ndarray:
     """The labels as a vector of floats; refuses all but -1 and +1, one for each of `count` rows."""
     seen = np.asarray(labels)
     if seen.ndim != 1 or seen.size == 0 or seen.dtype.kind not in "iuf":
@@ -124,7 +132,7 @@ def check_labels(labels: Any, count: int | None = None) -> np.ndarray:
     return seen.astype(float)
 
 
-def shaped(values: Any, count: int) -> np.ndarray:
+def shaped(values: ArrayLike, count: int) -> np.ndarray:
     """The predictions of a weak learner as floats; refuses all but one number per row."""
     seen = np.asarray(values)
     if seen.shape != (count,) or seen.dtype.kind not in "iuf":
@@ -135,7 +143,7 @@ def shaped(values: Any, count: int) -> np.ndarray:
     return seen.astype(float)
 
 
-def legal(values: Any, count: int) -> np.ndarray:
+def legal(values: ArrayLike, count: int) -> np.ndarray:
     """The same; refuses numbers outside [-1, 1] too, which no booster can take."""
     seen = shaped(values, count)
     outside = np.flatnonzero(~(np.abs(seen) <= 1))
@@ -149,19 +157,19 @@ def legal(values: Any, count: int) -> np.ndarray:
 
 @dataclasses.dataclass(frozen=True)
 class _Function:
-    function: Callable[..., Any]
+    function: Callable[[np.ndarray], ArrayLike]
 
-    def __call__(self, weights: np.ndarray, labels: np.ndarray) -> Any:
+    def __call__(self, weights: np.ndarray, labels: np.ndarray) -> ArrayLike:
         return self.function(weights)
 
 
-def on_training_rows(values: Any, rows: None) -> Any:
+def on_training_rows(values: ArrayLike, rows: None) -> ArrayLike:
     """The values of a hypothesis that is known on the training rows only."""
     return values
 
 
 @own_name("Ensemble")
-def no_rows(rows: Any) -> Any:
+def no_rows(rows: object) -> NoReturn:
     """Refuse new rows for such hypotheses."""
     raise RefusedType(
         "a weak learner that is a plain function has no predictions on new rows; make it "
@@ -169,7 +177,7 @@ def no_rows(rows: Any) -> Any:
     )
 
 
-def _same(rows: Any) -> Any:
+def _same(rows: object) -> object:
     return rows
 
 

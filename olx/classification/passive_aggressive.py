@@ -53,8 +53,8 @@ from olx._words import computed
 from olx.core import Feedback, Learner, Scalar
 from olx.facts import AddsContext, Facts, Rowwise
 from olx.frameworks.lift import dot, transposed
+from olx.losses.classes import class_rows, labels
 from olx.losses.hinges import hinge
-from olx.losses.labels import labels, of_classes
 from olx.losses.margin import margin, mistaken
 from olx.losses.score import ScoreLoss, signs
 from olx.theorem import MET, UNIT_WEIGHTS, ZERO, Certificate, largest, summed
@@ -120,7 +120,7 @@ def learner(loss: ScoreLoss, most: Scalar | None = None, softness: Scalar = 0.0)
         predict,
         update,
         facts=Facts(adds=AddsContext(coefficient), coordinates=Rowwise()),
-        needs=(labels(owner), of_classes(owner)) if loss.of_classes else (signs(owner),),
+        needs=(labels(owner), class_rows(owner)) if loss.of_classes else (signs(owner),),
         theorems=(distance, mistakes),
     )
 

@@ -1,8 +1,3 @@
-"""The `olx` command: `main` reads the words, one module per command does the work.
-
-A command is a module with `add(command)`, which declares its arguments, and `do(asked)`, which does
-the work and returns the exit status. Work imports what it needs inside `do`, so that `olx --help`
-answers at once.
-"""
+"""The `olx` command: `main` reads its words, `commands` does the work."""
 
 from olx.cli.main import main as main

@@ -6,23 +6,11 @@ import sys
 import traceback
 from collections.abc import Sequence
 from importlib.metadata import version
-from typing import Any, NoReturn
+from types import TracebackType
+from typing import NoReturn
 
 from olx._terminal import as_line, say_aside
-from olx.cli import (
-    bench,
-    certify,
-    diff,
-    example,
-    help_words,
-    list_names,
-    new,
-    playing,
-    predict,
-    report,
-    run,
-    show,
-)
+from olx.cli.commands import COMMANDS, Asked, result_folder
 
 EXAMPLES = """examples:
   olx example                                     write quickstart.toml, a config to start from
@@ -40,25 +28,11 @@ EXAMPLES = """examples:
 
 To continue a run that was interrupted, type the same command again."""
 
-COMMANDS = (  # as `olx --help` lists them
-    example,
-    run,
-    certify,
-    show,
-    report,
-    diff,
-    predict,
-    list_names,
-    new,
-    help_words,
-    bench,
-)
-
 
 def main(arguments: Sequence[str] | None = None) -> int:
     if arguments is None:
         sys.excepthook = _say_traceback
-    asked = _parser()[0].parse_args(arguments)
+    asked = _parser().parse_args(arguments)
     try:
         return asked.do(asked)
     except KeyboardInterrupt:
@@ -69,9 +43,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sys.stdout = open(os.devnull, "w")  # noqa: SIM115 (the reader has left)
         return 0
     except ModuleNotFoundError as error:
-        from olx.lab.extra import remedy
+        from olx.lab.compare import missing_package
 
-        if (said := remedy(error)) is None:
+        if (said := missing_package(error)) is None:
             raise
         say_aside(f"olx {asked.command}: {said}")
         return 2
@@ -80,19 +54,23 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 2
 
 
-def names() -> list[str]:
-    """The names of all commands."""
-    return list(_parser()[1])
+def _interrupted(asked: Asked, status: int) -> int:
+    """What an interrupted command leaves behind."""
+    kept = ""
+    if asked.command in ("run", "certify"):
+        from olx.lab.store import finished_jobs
 
-
-def _interrupted(asked: argparse.Namespace, status: int) -> int:
-    kept = playing.kept(asked) if asked.command in ("run", "certify") else ""
+        out = result_folder(asked)
+        done = len(finished_jobs(out))
+        kept = f"; {done} jobs are kept in {out}, repeat the same command to continue"
     say_aside(f"olx {asked.command}: interrupted{kept}.")
     return status
 
 
-def _say_traceback(*error: Any) -> None:
-    say_aside("".join(traceback.format_exception(*error)).rstrip())
+def _say_traceback(
+    kind: type[BaseException], error: BaseException, trace: TracebackType | None
+) -> None:
+    say_aside("".join(traceback.format_exception(kind, error, trace)).rstrip())
 
 
 class _Parser(argparse.ArgumentParser):
@@ -102,22 +80,18 @@ class _Parser(argparse.ArgumentParser):
         self.exit(2, as_line(f"{self.prog}: {message}; see {self.prog} --help") + "\n")
 
 
-def _parser() -> tuple[argparse.ArgumentParser, dict[str, Any]]:
-    """The parser, and that of each command by its name."""
+def _parser() -> argparse.ArgumentParser:
     raw = argparse.RawDescriptionHelpFormatter
     text = "Online learning in JAX."
     parser = _Parser(prog="olx", description=text, epilog=EXAMPLES, formatter_class=raw)
     parser.add_argument("--version", action="version", version=f"olx {version('olx')}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="command")
-
-    def command(name: str, do: Any, help: str, more: str = "") -> argparse.ArgumentParser:
+    for command in COMMANDS:
+        description = command.help[0].upper() + command.help[1:] + "."
         made = commands.add_parser(
-            name, help=help, description=help[0].upper() + help[1:] + ".", epilog=more,
+            command.name, help=command.help, description=description, epilog=command.more,
             formatter_class=raw,
         )  # fmt: skip
-        made.set_defaults(do=do)
-        return made
-
-    for each in COMMANDS:
-        each.add(command)
-    return parser, commands.choices
+        command.add_words(made)
+        made.set_defaults(do=command.do)
+    return parser

@@ -2,9 +2,8 @@
 
 from olx.convex import sets as sets
 from olx.convex.balanced import balanced as balanced
+from olx.convex.balanced import balanced_logits as balanced_logits
 from olx.convex.balanced import balanced_search as balanced_search
-from olx.convex.balanced_logits import balanced_logits as balanced_logits
-from olx.convex.log_sum_exp import soft_shares as soft_shares
 from olx.convex.max_of_hinges import ascend_hinges as ascend_hinges
 from olx.convex.max_of_hinges import average_hinges as average_hinges
 from olx.convex.norms import Norm as Norm
@@ -14,6 +13,8 @@ from olx.convex.norms import trace_norm as trace_norm
 from olx.convex.projections import capped_simplex as capped_simplex
 from olx.convex.projections import entropic_cap as entropic_cap
 from olx.convex.projections import entropic_floor as entropic_floor
+from olx.convex.projections import slab as slab
+from olx.convex.projections import slab_semidefinite as slab_semidefinite
 from olx.convex.projections import subsimplex as subsimplex
 from olx.convex.projections import weighted_l1_ball as weighted_l1_ball
 from olx.convex.prox import Penalty as Penalty
@@ -23,7 +24,6 @@ from olx.convex.prox import indicator as indicator
 from olx.convex.prox import l1 as l1
 from olx.convex.prox import linf as linf
 from olx.convex.prox import nuclear as nuclear
+from olx.convex.prox import soft_shares as soft_shares
 from olx.convex.prox import squared_l2 as squared_l2
 from olx.convex.sets import ConvexSet as ConvexSet
-from olx.convex.slab import slab as slab
-from olx.convex.slab import slab_semidefinite as slab_semidefinite

@@ -57,13 +57,13 @@ def weighted_lp(p: Scalar, weights: PyTree) -> Norm:
     )
 
 
-def power(p: Scalar, x: PyTree):
+def power(p: Scalar, x: PyTree) -> Array:
     r"""$(\sum_i |x_i|^p)^{1/p}$ without overflow, with gradient 0 at 0."""
     largest, total = _scaled_sum(p, x)
     return jnp.where(total > 0, largest * safe.or_one(total) ** (1 / p), 0.0)
 
 
-def power_squared(p: Scalar, x: PyTree):
+def power_squared(p: Scalar, x: PyTree) -> Array:
     r"""$(\sum_i |x_i|^p)^{2/p}$, with gradient 0 and curvature 2 per coordinate at 0."""
     largest, total = _scaled_sum(p, x)
     squares = jnp.asarray(tree.vdot(x, x))  # the same function along one coordinate, for every p

@@ -23,7 +23,8 @@ from olx import _check as check
 from olx._call import Call
 from olx._pytree import as_tree, like, pytree, static
 from olx._refusal import RefusedType, own_name, public
-from olx.convex import _domain, _interval
+from olx.convex import _domain
+from olx.convex.projections import low_end
 from olx.convex.projections import simplex as simplex_projection
 from olx.core import Scalar
 
@@ -127,7 +128,7 @@ def box(low: PyTree, high: PyTree) -> ConvexSet:
     high = check.above("high", high, -jnp.inf, jnp.inf, each=True)
     low, high = like(low, high), like(high, low)
     check.same_structure("`low`", low, "`high`", high)
-    low = jax.tree.map(_interval.ordered, low, high)
+    low = jax.tree.map(low_end, low, high)
     ends = jax.tree.leaves((low, high))
     bounded = all(isinstance(end, Tracer) or bool(np.all(np.isfinite(end))) for end in ends)
     farthest = Partial(_box_farthest, low, high)

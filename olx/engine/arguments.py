@@ -2,7 +2,6 @@
 
 import dataclasses
 import functools
-from typing import Any
 
 import jax
 import numpy as np
@@ -31,7 +30,7 @@ def check_game(learner: Learner, loss: Loss) -> None:
         )
 
 
-def check_learners(learners: Any) -> None:
+def check_learners(learners: object) -> None:
     """Refuse all but learners that are stacked, as the leaves of one learner."""
     if not isinstance(learners, Learner):
         seen = (
@@ -43,14 +42,14 @@ def check_learners(learners: Any) -> None:
         )
 
 
-def check_loss(loss: Any) -> None:
+def check_loss(loss: object) -> None:
     """Refuse all but a function of an action and an outcome."""
     remedy = "take one of `olx.losses`, as `olx.losses.squared`"
     remedy = "" if callable(loss) or isinstance(loss, Rounds) else remedy
     check.takes("loss", loss, "action", "outcome", remedy=remedy)
 
 
-def _refuse_swapped(learner: Any, loss: Any) -> None:
+def _refuse_swapped(learner: object, loss: object) -> None:
     if isinstance(loss, Learner):
         raise RefusedType(
             f"`loss` is a Learner and `learner` is a {type(learner).__name__}; the "
@@ -58,7 +57,7 @@ def _refuse_swapped(learner: Any, loss: Any) -> None:
         )
 
 
-def _stacked(node: Any) -> str:
+def _stacked(node: object) -> str:
     """The name of the first number, in a learner or in its inner learner, that is an array."""
     numbers, parts = _numbers_and_parts(type(node))
     for name in numbers:

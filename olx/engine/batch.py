@@ -15,7 +15,7 @@ from olx.core import Batch, Learner
 
 
 @public
-def grid(**axes: Any) -> dict[str, Array]:
+def grid(**axes: object) -> dict[str, Array]:
     """Every combination of the values of `axes`, for `batch`; the last axis changes fastest.
 
     >>> import jax.numpy as jnp
@@ -31,7 +31,7 @@ def grid(**axes: Any) -> dict[str, Array]:
 
 
 @public
-def batch(make: Callable[..., Learner], /, **axes: Any) -> Batch:
+def batch(make: Callable[..., Learner], /, **axes: object) -> Batch:
     """Stack the learners that `make` makes from each value of its arguments, for `olx.sweep`.
 
     Learner i is made from entry i of every axis, so all axes have one length; `grid` makes their

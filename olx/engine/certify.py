@@ -19,7 +19,8 @@ from olx._refusal import RefusedType, public
 from olx.core import Batch, Learner, Loss, Rounds, Run, Trace
 from olx.engine.arguments import check_batch, check_game
 from olx.engine.execute import Options, execute
-from olx.engine.game import many_games, numbers_of, one_game, padded, peek
+from olx.engine.game import game_of, peek
+from olx.engine.numbers import numbers_of
 from olx.engine.round import Recorder
 from olx.engine.sparse_layout import dense
 from olx.engine.with_theorems import sides, with_theorems
@@ -167,12 +168,12 @@ def replayed(
     recorder, options = Recorder(sides, after=True), Options(keep, progress)
     if isinstance(learner, Batch):
         player = with_theorems(learner.learners, asked, _repeated(u, len(learner)))
-        numbers, games = numbers_of(player, loss, check_batch, padded), many_games
+        numbers = numbers_of(player, loss, check_batch, stacked=True)
     else:
         check_game(learner, loss)
         player = with_theorems(learner, asked, u)
-        numbers, games = numbers_of(player, loss, _any_game), one_game
-    done = execute(games("certify", numbers, rounds, params, recorder), options)
+        numbers = numbers_of(player, loss, _any_game)
+    done = execute(game_of("certify", numbers, rounds, params, recorder), options)
     if done.curve is None:
         kept = (dataclasses.replace(one, so_far=None) for one in done.trace)
     else:

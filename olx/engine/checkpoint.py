@@ -63,7 +63,7 @@ def checkpoint(directory: str | os.PathLike, every: int = 64) -> "Checkpoint":
     return Checkpoint(Path(directory).absolute(), every)
 
 
-def check_checkpoint(given: Any) -> "Checkpoint | None":
+def check_checkpoint(given: object) -> "Checkpoint | None":
     """The checkpoint of this process: each of several has a folder of its own."""
     if given is None:
         return None
@@ -306,7 +306,7 @@ def _update(digest: Any, array: np.ndarray) -> None:
     digest.update(np.ascontiguousarray(array).tobytes())
 
 
-def _named(thing: Any) -> str:
+def _named(thing: object) -> str:
     """`str(thing)` without memory addresses, which differ between processes, and without calls.
 
     The call that made a record is a label; what is left is the structure as it is without a label.

@@ -23,8 +23,9 @@ from olx import _check as check
 from olx._refusal import RefusedType, RefusedValue
 from olx.core import Rounds
 from olx.engine import device, round, tuning
-from olx.engine.game import Game, refuse_tracers
+from olx.engine.game import Game
 from olx.engine.memory_map import Readahead
+from olx.engine.numbers import refuse_tracers
 from olx.engine.sparse_layout import Room, blocks
 from olx.record import actions
 from olx.streams.checks import check_iterable, check_piece, judge, refuse_unknown
@@ -63,7 +64,7 @@ class Look(NamedTuple):
     part: Rounds
     start: int
 
-    def after(self, alarm: Any, losses: list[np.ndarray]) -> None:
+    def after(self, alarm: object, losses: list[np.ndarray]) -> None:
         """Refuse bad numbers. A bad number shows in all configurations, divergence in some.
 
         losses: [rounds, ...] of each share of the configurations; none if all have diverged.

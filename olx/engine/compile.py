@@ -25,7 +25,7 @@ from olx._cache import cached
 from olx._memory import equations, refuse_large_arrays
 from olx.engine import tuning
 from olx.engine.device import accelerated
-from olx.engine.game import Leaves, Structure
+from olx.engine.numbers import Leaves, Structure
 from olx.engine.round import Output
 
 _ATTRIBUTES = {"xla_cpu_small_call": "true", "inlineable": "false"}
@@ -76,7 +76,7 @@ class Forms:
         self._wide = _compiled(whole, ["dot-library-rewriter", "tree_reduction_rewriter"])
         self._refusals: dict[Any, str] = {}
 
-    def choose(self, width: int, *arguments: Any) -> tuple[Callable, str]:
+    def choose(self, width: int, *arguments: object) -> tuple[Callable, str]:
         """The form to call for these arguments, and which form it is and why, in words.
 
         width: the length of the reductions of a round.
@@ -157,7 +157,7 @@ def _reading(function: Callable, donated: bool) -> Callable:
             leaf = jax.random.key_data(leaf)
         return leaf[(0,) * leaf.ndim].astype(jnp.float32)
 
-    def both(*arguments: Any) -> tuple[Any, Any]:
+    def both(*arguments: object) -> tuple[Any, Any]:
         result = function(*arguments)
         read = (result[0], *arguments[1:]) if donated else arguments
         leaves = [jnp.asarray(leaf) for leaf in jax.tree.leaves(read)]
@@ -171,10 +171,10 @@ def _of_numbers(
 ) -> Callable:
     """The function in a form that takes numbers; `make` is `_reading` or `as_kernel`."""
 
-    def flat(state: Any, own: list, other: list, *rest: Any) -> Any:
+    def flat(state: PyTree, own: list, other: list, *rest: PyTree) -> Any:
         return function(state, *Leaves(own, other, structure).parts(), *rest)
 
-    def whole(state: Any, numbers: tuple[list, list], *rest: Any) -> Any:
+    def whole(state: PyTree, numbers: tuple[list, list], *rest: PyTree) -> Any:
         return share(make(flat, True))(state, *numbers, *rest)
 
     return whole
@@ -243,7 +243,7 @@ def put(rows: Array, row: Array, i: Int[Array, ""]) -> Array:
     return lax.dynamic_update_index_in_dim(rows, row, i, 0, allow_negative_indices=False)
 
 
-def alone(function: Callable, *_: Any) -> Callable:
+def alone(function: Callable, *_: object) -> Callable:
     """Used in place of `jax.vmap` for a single configuration, which has no axis."""
     return function
 

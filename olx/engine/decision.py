@@ -127,7 +127,7 @@ def _refuse_state(learner: Learner, state: PyTree, row: PyTree) -> None:
 
 
 @cached
-def _found(structure: Any, kinds: tuple) -> tuple[PyTree, bool]:
+def _found(structure: object, kinds: tuple) -> tuple[PyTree, bool]:
     """The start, and whether the learner takes such a row; cached, since it traces."""
     shapes = [jax.ShapeDtypeStruct(*kind) for kind in kinds]
     learner, state, row = jax.tree.unflatten(structure, shapes)

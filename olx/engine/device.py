@@ -47,12 +47,12 @@ def padded_leaf(leaf: jax.Array, capacity: int, dtype: Any) -> jax.Array:
     return jnp.pad(leaf, [(0, short), *[(0, 0)] * (leaf.ndim - 1)]) if short else leaf
 
 
-def stays_on_device(leaf: Any) -> bool:
+def stays_on_device(leaf: object) -> bool:
     """Whether an array is left where it is: on the device that plays it."""
     return isinstance(leaf, jax.Array) and accelerated()
 
 
-def is_key(leaf: Any) -> bool:
+def is_key(leaf: object) -> bool:
     return isinstance(leaf, jax.Array) and jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key)
 
 

@@ -106,7 +106,7 @@ class Compiled:
         self._shares = _shares_of(implementation, game, devices)
         self._group, self._explain = group, options.explain
         self._width = _width(game.state)
-        self._call: Callable[..., Any] | None = None
+        self._call: Callable[..., PyTree] | None = None
         self._threaded: ThreadedSweep | None = None
 
     def start(self) -> PyTree:
@@ -128,7 +128,7 @@ class Compiled:
         (state, out), _ = call(state, self._leaves.numbers, *rest)
         return state, out
 
-    def _choose(self, state: PyTree, *rest: Any) -> tuple[PyTree, Callable[..., Any]]:
+    def _choose(self, state: PyTree, *rest: PyTree) -> tuple[PyTree, Callable[..., PyTree]]:
         """Choose one kernel or the plain loop, by threads or not: the first state, and the call."""
         shares, path = self._shares, ""
         if shares.shares > 1 or shares.of:
@@ -196,7 +196,7 @@ def _shares_of(implementation: Implementation, game: Game, devices: Devices) -> 
     return shares_of(count, least, work, axes)
 
 
-def _length(first: Any) -> int:
+def _length(first: object) -> int:
     """The number of rounds of a piece; 0 if it is not legal, which is refused later."""
     leaves = jax.tree.leaves(first)
     return np.shape(leaves[0])[0] if leaves and np.ndim(leaves[0]) else 0

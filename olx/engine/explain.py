@@ -223,7 +223,7 @@ class errors_explained:
     def __enter__(self) -> None:
         return None
 
-    def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
+    def __exit__(self, kind: object, error: object, trace: object) -> None:
         if not isinstance(error, TypeError | ValueError | AttributeError):
             return
         if isinstance(error, Refusal):

@@ -1,11 +1,8 @@
 """What is asked in one call: learners, a loss, rounds and a start, as an implementation takes them.
 
-`one_game` and `many_games` make a `Game` of the arguments of `run` and `sweep`, `certify` and
-`tune`. They refuse what cannot be played, before anything is traced.
-
-To take a learner apart into its numbers and to put it together costs more than a short run. So it
-is done once per learner: the engine remembers the last ones by their identity. A start that is
-traced cannot be refused; if it is not legal, the state is NaN.
+`game_of` makes a `Game` of the arguments of `run` and `sweep`, `certify` and `tune`. It refuses
+what cannot be played, before anything is traced. A start that is traced cannot be refused; if it is
+not legal, the state is NaN.
 
 Affine learners are played as linear ones, on rows with a feature that is always 1: all fast
 implementations then apply, and sparse rows. A record or a measure could see the longer row, so such
@@ -20,75 +17,42 @@ runs are played as they are.
 import dataclasses
 import functools
 import itertools
-from collections.abc import Callable, Iterable
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterable, Iterator
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.core import Tracer
-from jaxtyping import PyTree
+from jaxtyping import Array, PyTree
 
-from olx._cache import Recent, call_once, compiled, result_shapes
+from olx._cache import call_once, compiled, result_shapes
 from olx._memory import refuse_large_state
-from olx._pytree import as_tree, pytree, static
-from olx._refusal import RefusedType, RefusedValue
-from olx.core import Learner, Loss, Rounds
-from olx.engine.affine import with_ones
+from olx._refusal import RefusedValue
+from olx.core import Learner, Rounds, Scalar
+from olx.engine import tuning
 from olx.engine.arguments import check_state
-from olx.engine.device import devices_of, is_key
+from olx.engine.device import is_key
+from olx.engine.memory_map import Readahead
+from olx.engine.numbers import Numbers, TreeStructure, new_numbers, repeat_last
 from olx.engine.readings import readings_of
 from olx.engine.round import Recorder
 from olx.engine.sparse_layout import AXES, Layout, layout_of, packer
 from olx.frameworks.lift import as_linear, is_affine
 from olx.needs import Need
 from olx.record import actions
+from olx.streams.arrays import rows_with_ones
 from olx.streams.checks import (
     check_iterable,
     check_params,
     check_piece,
+    check_rounds,
     is_traced,
-    needs_of,
     remedy_of,
 )
 from olx.streams.sparse_rows import SparseRows
 
-
-@dataclasses.dataclass(frozen=True, eq=False)
-class Structure:
-    """The structures of a learner and a loss, in one object: equal trees take long to compare."""
-
-    learner: Any
-    loss: Any
-
-
-@pytree
-class Leaves:
-    """A learner and a loss, taken apart into their numbers and their structure."""
-
-    own: list[Any]  # the leaves of the learner
-    other: list[Any]  # the leaves of the loss
-    structure: Structure = static()
-
-    @property
-    def numbers(self) -> tuple[list[Any], list[Any]]:
-        """The numbers without the structure: JAX would remember a structure among arguments."""
-        return self.own, self.other
-
-    def parts(self) -> tuple[Learner, Loss]:
-        """The learner and the loss with these numbers."""
-        learner = jax.tree.unflatten(self.structure.learner, self.own)
-        return learner, jax.tree.unflatten(self.structure.loss, self.other)
-
-
-class Numbers(NamedTuple):
-    """What does not change between the runs of a learner, or of stacked learners."""
-
-    learner: Learner  # kept, so that its `id` is not used again
-    loss: Loss
-    leaves: Leaves
-    needs: list[Any]  # the result of `needs_of`
-    parts: frozenset[str]  # of the rounds that these needs are about
+Pieces = Rounds | Iterable[Rounds]
+Start = tuple[list[Array], PyTree]  # whether each need about `params` is met; the first state
 
 
 class Game(NamedTuple):
@@ -96,63 +60,51 @@ class Game(NamedTuple):
 
     name: str  # of the function that was called, for what is printed
     numbers: Numbers
-    rounds: Rounds | Iterable[Rounds]
+    rounds: Pieces
     first: Rounds  # the first piece of the rounds
     params: PyTree
     recorder: Recorder
     state: PyTree  # before the first round; of sparse rows in the form of the layout
-    configurations: int | None = None  # None for a single learner
     layout: Layout | None = None  # of sparse rows
     continued: bool = False  # whether `state` is that of an earlier run
     rewrites: tuple[str, ...] = ()  # what was changed before the choice of an implementation
+
+    @property
+    def configurations(self) -> int | None:
+        """The number of stacked learners; None for a single learner."""
+        return self.numbers.configurations
 
     @property
     def batched(self) -> bool:
         return self.configurations is not None
 
 
-def one_game(
+def game_of(
     name: str,
     numbers: Numbers,
-    rounds: Rounds | Iterable[Rounds],
+    rounds: Pieces,
     params: PyTree,
     recorder: Recorder,
     state: PyTree = None,
 ) -> Game:
-    """The game of one learner; `state` is that of an earlier run, or None to begin."""
+    """The game of a learner or of stacked learners.
+
+    name: of the function that was called.
+    state: that of an earlier run or sweep, or None to begin.
+    """
     numbers, rounds, rewrites = _as_linear(numbers, rounds, recorder)
     first, rounds = peek(rounds)
-    layout = _layout_of(numbers, params, first, False)
-    if state is None:
-        start = start_of(numbers, params)
-    else:
-        start = given_state(numbers.learner, params, state)
-        start = jax.tree.map(jnp.array, start)  # a copy, since the program donates its state
-    start = start if layout is None else jax.jit(packer(layout))(start)
-    more = None, layout, state is not None, rewrites
+    layout = None
+    if isinstance(first.context, SparseRows):
+        stacked = numbers.configurations is not None
+        layout = layout_of(numbers.learner, params, first.context, stacked)
+    begin = _state_of if numbers.configurations is None else _states_of
+    start = begin(numbers, params, state, layout)
+    more = layout, state is not None, rewrites
     return Game(name, numbers, rounds, first, params, recorder, start, *more)
 
 
-def many_games(
-    name: str,
-    numbers: Numbers,
-    rounds: Rounds | Iterable[Rounds],
-    params: PyTree,
-    recorder: Recorder,
-    state: PyTree = None,
-) -> Game:
-    """The game of stacked learners; `state` is that of an earlier sweep, or None to begin."""
-    numbers, rounds, rewrites = _as_linear(numbers, rounds, recorder, padded)
-    first, rounds = peek(rounds)
-    layout = _layout_of(numbers, params, first, True)
-    form = (None, 0) if layout is None else (packer(layout), AXES)
-    start = states_of(numbers, params, state, *form)
-    count = np.shape(jax.tree.leaves(numbers.learner)[0])[0]
-    more = count, layout, state is not None, rewrites
-    return Game(name, numbers, rounds, first, params, recorder, start, *more)
-
-
-def peek(stream: Rounds | Iterable[Rounds]) -> tuple[Rounds, Rounds | Iterable[Rounds]]:
+def peek(stream: Pieces) -> tuple[Rounds, Pieces]:
     """The first piece, and the stream with that piece put back."""
     if isinstance(stream, Rounds):
         return stream, stream
@@ -165,92 +117,18 @@ def peek(stream: Rounds | Iterable[Rounds]) -> tuple[Rounds, Rounds | Iterable[R
     return first, itertools.chain([first], pieces)
 
 
-def _layout_of(numbers: Numbers, params: PyTree, first: Rounds, batched: bool) -> Layout | None:
-    rows = first.context
-    if not isinstance(rows, SparseRows):
-        return None
-    return layout_of(numbers.learner, params, rows, batched)
-
-
-_SEEN: Recent[Numbers] = Recent()
-_STRUCTURES: Recent[Structure] = Recent()
-
-
-def numbers_of(
-    learner: Learner,
-    loss: Loss,
-    check: Callable[[Learner, Loss], object],
-    arrange: Callable[[list[Any]], list[Any]] | None = None,
-) -> Numbers:
-    """The numbers of a learner and a loss, remembered by identity.
-
-    check: refuses what the driver does not play; a function at module level.
-    arrange: changes the leaves of the learner; a function at module level.
-    """
-    key = check, arrange, id(learner), id(loss)
-    found = _SEEN.get(key)
-    if found is not None:
-        return found
-    check(learner, loss)
-    found = new_numbers(learner, loss, arrange)
-    leaves = jax.tree.leaves((learner, as_tree(loss)))
-    if all(isinstance(leaf, int | float | jax.Array) for leaf in leaves):
-        _SEEN.put(key, found)  # a NumPy array may change until the next run
-    return found
-
-
-def has_numbers(learner: Learner, loss: Loss, check: Callable[..., Any]) -> bool:
-    return _SEEN.get((check, None, id(learner), id(loss))) is not None
-
-
-def new_numbers(
-    learner: Learner, loss: Loss, arrange: Callable[[list[Any]], list[Any]] | None = None
-) -> Numbers:
-    """The same for a learner that is not asked for again."""
-    own, first = jax.tree.flatten(learner)
-    other, second = jax.tree.flatten(as_tree(loss))
-    refuse_tracers(own + other)
-    own = list(map(_argument, own)) if arrange is None else arrange(own)
-    structure = _STRUCTURES.get((first, second))
-    if structure is None:
-        structure = _STRUCTURES.put((first, second), Structure(first, second))
-    needs = needs_of(learner, loss)
-    leaves = Leaves(own, list(map(_argument, other)), structure)
-    return Numbers(learner, loss, leaves, needs, frozenset(need.where for need, _ in needs))
-
-
-def refuse_tracers(
-    leaves: list[Any], does: str = "compiles for itself", remedy: str = "`olx.rollout` can"
-) -> None:
-    if any(isinstance(leaf, Tracer) for leaf in leaves):
-        raise RefusedType(f"{does}, so it cannot be called inside jit, vmap or grad; {remedy}.")
-
-
-def _argument(leaf: Any) -> Any:
-    """An array, or a Python number as it is: a compiled call converts numbers faster."""
-    return leaf if isinstance(leaf, int | float | jax.Array) else jnp.asarray(leaf)
-
-
-def start_of(numbers: Numbers, params: PyTree) -> PyTree:
-    """The first state of a game; refuses `params` that the learner cannot start from."""
-    check_params(params)
-    leaves = numbers.leaves
-    start = _start_own(leaves.structure.learner, leaves.own, params)
-    state = _started(numbers.learner, params, *start)
-    return _apart(state, (params, leaves))
-
-
 def first_state(learner: Learner, params: PyTree) -> PyTree:
     """The first state; refuses `params` that the learner cannot start from."""
     check_params(params)
     learner = player(learner)
     read = readings_of(jax.tree.structure(learner))
     if read is not None:
-        legal, state = _start_again(read, learner, params)
+        start = _start_again(read, learner, params)
+    elif is_traced((learner, params)):
+        start = _start(learner, params)
     else:
-        start = _start if is_traced((learner, params)) else functools.partial(call_once, _start)
-        legal, state = start(learner, params)
-    return _started(learner, params, legal, state)
+        start = call_once(_start, learner, params)
+    return _legal_state(learner, params, *start)
 
 
 def player(learner: Learner) -> Learner:
@@ -260,29 +138,39 @@ def player(learner: Learner) -> Learner:
 
 def given_state(learner: Learner, params: PyTree, state: PyTree) -> PyTree:
     """The state to continue from; refuses a state of another learner or of another shape."""
-    like = jax.eval_shape(learner.init, params)
-    check_state(state, like)
+    check_state(state, jax.eval_shape(learner.init, params))
     return state
 
 
-def first_states(
-    numbers: Numbers,
-    params: PyTree,
-    arrange: Callable[[PyTree], PyTree] | None = None,
-    axes: PyTree = 0,
-) -> PyTree:
-    """The first states of a batch; refuses `params` that none of its learners can start from.
+def _state_of(numbers: Numbers, params: PyTree, state: PyTree, layout: Layout | None) -> PyTree:
+    """The state of a single learner to begin with, or to continue from."""
+    if state is None:
+        check_params(params)
+        leaves = numbers.leaves
+        start = _start_alone(leaves.structure.learner, leaves.own, params)
+        state = _legal_state(numbers.learner, params, *start)
+        state = _without(state, (params, leaves))
+    else:
+        state = given_state(numbers.learner, params, state)
+        state = jax.tree.map(jnp.array, state)  # a copy, since the program donates its state
+    return state if layout is None else jax.jit(packer(layout))(state)
 
-    arrange: a function of one state, applied to the state of every configuration.
-    axes: where the result has the axis of configurations.
-    """
-    check_params(params)
+
+def _states_of(numbers: Numbers, params: PyTree, state: PyTree, layout: Layout | None) -> PyTree:
+    """The same for stacked learners; `params` must be legal for one of them."""
+    pack, axes = (None, 0) if layout is None else (packer(layout), AXES)
     leaves = numbers.leaves
-    start = _start_each(arrange, axes, leaves.structure.learner, leaves.own, params)
-    return _apart(_started(numbers.learner, params, *start), (params, leaves))
+    if state is None:
+        check_params(params)
+        start = _start_each(pack, axes, leaves.structure.learner, leaves.own, params)
+        return _without(_legal_state(numbers.learner, params, *start), (params, leaves))
+    check_state(state, result_shapes(_init_each, numbers.learner, params))
+    short = np.shape(leaves.own[0])[0] - (numbers.configurations or 0)
+    state = jax.tree.map(lambda leaf: repeat_last(_copy(leaf), short), state)
+    return state if pack is None else _pack_each(pack, axes, state)
 
 
-def _start(learner: Learner, params: PyTree) -> tuple[list[Any], PyTree]:
+def _start(learner: Learner, params: PyTree) -> Start:
     """Whether each need is met, and the first state, which is NaN if a need is not met."""
     own = learner.hparams
     legal = [jnp.asarray(need.legal_fn(own, params, None)) for need in _about_params(learner)]
@@ -293,30 +181,44 @@ def _start(learner: Learner, params: PyTree) -> tuple[list[Any], PyTree]:
 
 
 @functools.partial(compiled, static=(0,))
-def _start_again(_: tuple[Any, ...], learner: Learner, params: PyTree) -> tuple[list[Any], PyTree]:
+def _start_again(_: tuple[object, ...], learner: Learner, params: PyTree) -> Start:
     return _start(learner, params)
 
 
 @functools.partial(compiled, static=(0,))
-def _start_own(structure: Any, own: list[Any], params: PyTree) -> tuple[list[Any], PyTree]:
+def _start_alone(structure: TreeStructure, own: list[Scalar], params: PyTree) -> Start:
     """The same for the numbers of a learner of this structure."""
     return _start(jax.tree.unflatten(structure, own), params)
 
 
 @functools.partial(compiled, static=(0, 1, 2))
 def _start_each(
-    arrange: Callable[..., Any] | None, axes: PyTree, structure: Any, own: list[Any], params: PyTree
-) -> tuple[list[Any], PyTree]:
-    def one(learner: Learner) -> tuple[list[Any], PyTree]:
+    pack: Callable[[PyTree], PyTree] | None,
+    axes: PyTree,
+    structure: TreeStructure,
+    own: list[Scalar],
+    params: PyTree,
+) -> Start:
+    def one(learner: Learner) -> Start:
         legal, state = _start(learner, params)
-        return legal, state if arrange is None else arrange(state)
+        return legal, state if pack is None else pack(state)
 
     legal, state = jax.vmap(one, out_axes=(0, axes))(jax.tree.unflatten(structure, own))
     refuse_large_state(state)
     return legal, state
 
 
-def _started(learner: Learner, params: PyTree, legal: list[Any], state: PyTree) -> PyTree:
+def _init_each(learners: Learner, params: PyTree) -> PyTree:
+    return jax.vmap(lambda one: one.init(params))(learners)
+
+
+@functools.partial(compiled, static=(0, 1))
+def _pack_each(pack: Callable[[PyTree], PyTree], axes: PyTree, state: PyTree) -> PyTree:
+    return jax.vmap(pack, out_axes=axes)(state)
+
+
+def _legal_state(learner: Learner, params: PyTree, legal: list[Array], state: PyTree) -> PyTree:
+    """The state; refuses `params` that break a need of the learner."""
     for need, fine in zip(_about_params(learner), legal, strict=True):
         if not is_traced(fine) and not np.asarray(fine).any():  # np.any would call the device
             first = np.asarray(jax.tree.leaves(params)[0])
@@ -325,51 +227,17 @@ def _started(learner: Learner, params: PyTree, legal: list[Any], state: PyTree) 
     return state
 
 
-def _apart(state: PyTree, given: PyTree) -> PyTree:
+def _about_params(learner: Learner) -> list[Need]:
+    return [need for need in learner.needs if need.where == "params"]
+
+
+def _without(state: PyTree, given: PyTree) -> PyTree:
     """The state without arrays of the caller: a program overwrites its state."""
     others = {id(leaf) for leaf in jax.tree.leaves(given)}
     return jax.tree.map(lambda leaf: jnp.array(leaf) if id(leaf) in others else leaf, state)
 
 
-def _about_params(learner: Learner) -> list[Need]:
-    return [need for need in learner.needs if need.where == "params"]
-
-
-def states_of(
-    numbers: Numbers,
-    params: PyTree,
-    state: PyTree,
-    arrange: Callable[[PyTree], PyTree] | None = None,
-    axes: PyTree = 0,
-) -> PyTree:
-    """The states of a batch; refuses `state` if it is not one of these learners.
-
-    state: of an earlier sweep; None to begin.
-    arrange: a function of one state, applied to the state of every configuration.
-    axes: where the result has the axis of configurations.
-    """
-    if state is None:
-        return first_states(numbers, params, arrange, axes)
-    check_state(state, result_shapes(_init, numbers.learner, params))
-    count = np.shape(jax.tree.leaves(numbers.learner)[0])[0]
-    short = np.shape(numbers.leaves.own[0])[0] - count
-    state = jax.tree.map(lambda leaf: repeat_last(_copy(leaf), short), state)
-    return state if arrange is None else _arranged(arrange, axes, state)
-
-
-def padded(leaves: list[Any]) -> list[Any]:
-    """The leaves of a batch, padded so that all devices get the same number of configurations."""
-    count = np.shape(leaves[0])[0]
-    short = -count % devices_of(count).all
-    return [repeat_last(jnp.asarray(leaf), short) for leaf in leaves]
-
-
-def repeat_last(leaf: jax.Array, short: int) -> jax.Array:
-    """Repeat the last configuration `short` times, so that all devices get the same number."""
-    return jnp.concatenate([leaf, jnp.repeat(leaf[-1:], short, axis=0)]) if short else leaf
-
-
-def _copy(leaf: Any) -> jax.Array:
+def _copy(leaf: jax.Array) -> jax.Array:
     """A copy; it does not lie on the devices of the earlier sweep, which may be others."""
     if jax.local_device_count() == 1:
         return jnp.array(leaf)
@@ -379,32 +247,46 @@ def _copy(leaf: Any) -> jax.Array:
     return jnp.asarray(np.array(leaf))
 
 
-def _init(learners: Learner, params: PyTree) -> PyTree:
-    return jax.vmap(lambda one: one.init(params))(learners)
-
-
-@functools.partial(compiled, static=(0, 1))
-def _arranged(arrange: Callable[..., Any], axes: PyTree, state: PyTree) -> PyTree:
-    return jax.vmap(arrange, out_axes=axes)(state)
-
-
 def _as_linear(
-    numbers: Numbers,
-    rounds: Rounds | Iterable[Rounds],
-    recorder: Recorder,
-    arrange: Callable[[list[Any]], list[Any]] | None = None,
-) -> tuple[Numbers, Rounds | Iterable[Rounds], tuple[str, ...]]:
-    """The numbers and the rounds, as those of a linear learner where that is the same; in words.
-
-    arrange: changes the leaves of the learner, as for `numbers_of`.
-    """
+    numbers: Numbers, rounds: Pieces, recorder: Recorder
+) -> tuple[Numbers, Pieces, tuple[str, ...]]:
+    """The numbers and the rounds, as those of a linear learner where that is the same; in words."""
     if not is_affine(numbers.learner):
         return numbers, rounds, ()
     if recorder.record not in (None, actions) or recorder.measure is not None:
         return numbers, rounds, (_AS_IT_IS,)
-    numbers = new_numbers(as_linear(numbers.learner), numbers.loss, arrange)
-    return numbers, with_ones(rounds), (_AS_LINEAR,)
+    stacked = numbers.configurations is not None
+    numbers = new_numbers(as_linear(numbers.learner), numbers.loss, stacked)
+    return numbers, _with_ones(rounds), (_AS_LINEAR,)
 
 
 _AS_LINEAR = "affine as linear, on rows with one more feature, which is 1"
 _AS_IT_IS = "affine as it is: `record` or `measure` could see a longer row"
+
+
+def _with_ones(rounds: Pieces) -> Pieces:
+    """The rounds with a longer row; those of much memory in pieces."""
+    check_iterable(rounds)
+    if isinstance(rounds, Rounds):
+        check_rounds(rounds)
+        rows = rounds.context
+        if not isinstance(rows, np.ndarray) or rows.nbytes <= tuning.LONGER_BYTES:
+            return rounds._replace(context=rows_with_ones(rows))
+        rounds = _in_pieces(rounds)
+    return _longer_pieces(rounds)
+
+
+def _in_pieces(rounds: Rounds) -> Iterator[Rounds]:
+    """The rounds in pieces: a longer row is a copy, and there may be no memory for all of them."""
+    length = len(rounds.context)
+    step = max(1, tuning.LONGER_PIECE_BYTES * length // rounds.context.nbytes)
+    with Readahead(rounds) as window:
+        for low in range(0, length, step):
+            window.move(low, low, min(low + step, length))
+            yield jax.tree.map(lambda leaf, rows=slice(low, low + step): leaf[rows], rounds)
+
+
+def _longer_pieces(rounds: Iterable[Rounds]) -> Iterator[Rounds]:
+    for piece in rounds:
+        check_rounds(piece)
+        yield piece._replace(context=rows_with_ones(piece.context))

@@ -99,7 +99,7 @@ class Outputs:
                 return
             yield chunk
 
-    def add(self, chunk: Chunk, out: Any, state: PyTree) -> None:
+    def add(self, chunk: Chunk, out: object, state: PyTree) -> None:
         """Take the output of a chunk and the state after it; save if that is due."""
         self.hold(chunk, out)
         self._state = state
@@ -112,7 +112,7 @@ class Outputs:
         if self._checkpoint is not None and self._checkpoint.due():
             self._save()
 
-    def hold(self, chunk: Chunk, out: Any) -> None:
+    def hold(self, chunk: Chunk, out: object) -> None:
         """Collect the chunk before, while the device computes this one. The device has then
         finished with the memory that the next chunk is written to."""
         self._clear()
@@ -192,7 +192,7 @@ class StopRequest:
         self.by: signal.Signals | None = None
         self._waiting = False
 
-    def take(self, number: int, frame: Any = None) -> None:
+    def take(self, number: int, frame: object = None) -> None:
         """The handler of the signal."""
         at_once = self._waiting or self.by is not None
         self.by = signal.Signals(number)

@@ -37,7 +37,7 @@ from olx.engine import tuning
 from olx.engine.checkpoint import digest
 from olx.engine.compile import Program
 from olx.engine.device import Devices, data_of, is_key
-from olx.engine.game import Leaves
+from olx.engine.numbers import Leaves
 from olx.engine.threads import Shares, axes_of, part
 
 _DONE, _FAILED = "done", "failed: "
@@ -156,7 +156,7 @@ class Heartbeat:
     def _told(self) -> str:
         return next((word for _, word in self._store.key_value_dir_get(f"{self._root}/lost/")), "")
 
-    def _try(self, act: Callable[..., Any], *given: Any) -> None:
+    def _try(self, act: Callable[..., PyTree], *given: object) -> None:
         try:
             act(*given)
         except jax.errors.JaxRuntimeError as error:
@@ -197,7 +197,7 @@ class ProcessGroup:
         self.peers: Heartbeat | None = None  # None if each process plays the whole sweep
 
     def deal(
-        self, program: Program, width: int, cut: Shares, state: PyTree, game: Leaves, *row: Any
+        self, program: Program, width: int, cut: Shares, state: PyTree, game: Leaves, *row: object
     ) -> tuple[PyTree, Leaves, Shares]:
         """The part of this process.
 
@@ -311,7 +311,7 @@ def _is_cut(
     return forms.choose(width, share, (own, other), *row)[0] is not forms.plain
 
 
-def _like(array: np.ndarray, leaf: Any) -> Any:
+def _like(array: np.ndarray, leaf: object) -> Any:
     """The array in the form of `leaf`: of NumPy, of JAX, or a key of a random generator."""
     if not isinstance(leaf, jax.Array):
         return array

@@ -41,7 +41,7 @@ class _Unknown(Exception):
 _FOREIGN: Recent[tuple] = Recent()
 
 
-def readings_of(structure: Any) -> tuple | None:
+def readings_of(structure: object) -> tuple | None:
     """What the functions of a tree structure read; None if that may change unseen."""
     seen: dict[Any, Any] = {}
     try:
@@ -63,7 +63,7 @@ def _parts(structure: Any) -> Iterator[Any]:
         yield from _parts(child)
 
 
-def _functions_in(thing: Any) -> Iterator[Any]:
+def _functions_in(thing: object) -> Iterator[Any]:
     """The functions, classes and objects of a static field; its constants are compared."""
     if isinstance(thing, _CONSTANTS):
         return
@@ -75,7 +75,7 @@ def _functions_in(thing: Any) -> Iterator[Any]:
         yield from _functions_in(part)
 
 
-def _fields(thing: Any) -> list | None:
+def _fields(thing: object) -> list | None:
     """The class and the parts of a record; None if it is none."""
     if isinstance(thing, tuple | list):
         return [type(thing), *thing]
@@ -84,7 +84,7 @@ def _fields(thing: Any) -> list | None:
     return None
 
 
-def _is_fixed(thing: Any) -> bool:
+def _is_fixed(thing: object) -> bool:
     """Whether a fixed library holds the thing under its own name."""
     if thing is type(None):
         return True
@@ -101,7 +101,7 @@ def _is_library(module: str) -> bool:
     return module.partition(".")[0] in _FIXED and not module.startswith("numpy.random")
 
 
-def _read(thing: Any, seen: dict[Any, Any]) -> None:
+def _read(thing: object, seen: dict[Any, Any]) -> None:
     """Add to `seen` what the thing is and what it reads."""
     if isinstance(thing, _CONSTANTS):
         seen[len(seen)] = type(thing), repr(thing)  # 1 equals True, and 0.0 equals -0.0
@@ -126,7 +126,7 @@ def _read_inside(thing: Any, seen: dict[Any, Any]) -> None:
         raise _Unknown
 
 
-def _is_transform(thing: Any) -> bool:
+def _is_transform(thing: object) -> bool:
     """Whether it is a function that JAX made of another one, such as a gradient."""
     if not isinstance(thing, FunctionType) or not hasattr(thing, "__wrapped__"):
         return False
@@ -167,7 +167,7 @@ def _read_function(function: FunctionType, seen: dict[Any, Any]) -> None:
             raise _Unknown
 
 
-def _read_global(thing: Any, attributes: list[str], seen: dict[Any, Any]) -> None:
+def _read_global(thing: object, attributes: list[str], seen: dict[Any, Any]) -> None:
     fixed = False
     while isinstance(thing, ModuleType) and attributes:
         fixed = _is_library(thing.__name__)

@@ -93,7 +93,7 @@ def rollout(
     return Run(state, losses, kept, continued=continued)
 
 
-def _array(leaf: Any) -> Any:
+def _array(leaf: object) -> Any:
     return leaf if isinstance(leaf, np.ndarray | jax.Array) else np.asarray(leaf)
 
 

@@ -139,7 +139,7 @@ def _check_state(learner: Learner, before: PyTree, after: PyTree) -> None:
             )
 
 
-def _number_of(learner: Learner, dtype: Any) -> str | None:
+def _number_of(learner: Learner, dtype: object) -> str | None:
     """A number of the learner with this dtype of its own, which a Python number has not."""
     for path, leaf in jax.tree_util.tree_leaves_with_path(learner.hparams):
         kind = jax.eval_shape(lambda leaf: leaf, leaf)

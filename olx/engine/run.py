@@ -10,7 +10,8 @@ from olx.core import Batch, Learner, Loss, Rounds, Run
 from olx.engine.arguments import check_batch, check_game
 from olx.engine.checkpoint import Checkpoint
 from olx.engine.execute import Options, execute
-from olx.engine.game import many_games, numbers_of, one_game, padded
+from olx.engine.game import game_of
+from olx.engine.numbers import numbers_of
 from olx.engine.round import Measure, Record, recorder_of
 from olx.keep import Keep
 
@@ -60,7 +61,7 @@ def run(
     numbers = numbers_of(learner, loss, check_game)
     recorder = recorder_of(record, measure, keep)
     options = Options(keep, progress, checkpoint, explain, implementation=implementation)
-    return execute(one_game("run", numbers, rounds, params, recorder, state), options)
+    return execute(game_of("run", numbers, rounds, params, recorder, state), options)
 
 
 @public
@@ -105,8 +106,8 @@ def sweep(
     axes = None
     if isinstance(learners, Batch):
         learners, axes = learners.learners, learners.axes
-    numbers = numbers_of(learners, loss, check_batch, padded)
+    numbers = numbers_of(learners, loss, check_batch, stacked=True)
     recorder = recorder_of(record, measure, keep)
     options = Options(keep, progress, checkpoint, explain, threads, implementation)
-    done = execute(many_games("sweep", numbers, rounds, params, recorder, state), options)
+    done = execute(game_of("sweep", numbers, rounds, params, recorder, state), options)
     return dataclasses.replace(done, axes=axes)

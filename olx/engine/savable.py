@@ -97,7 +97,7 @@ class Unsavable(Exception):
     """Something that a file cannot hold; its text says what, and what to do."""
 
 
-def name_of(thing: Any) -> str:
+def name_of(thing: object) -> str:
     """`module:name` of a function or a class; refuses what `find` would not find."""
     if id(thing) in _BY_OBJECT:
         return _BY_OBJECT[id(thing)]
@@ -129,9 +129,11 @@ def find(name: str, trust: tuple[str, ...]) -> Any:
     try:
         found = _defined(module, path)
     except Exception as error:  # whatever a module of the user does
-        raise Unsavable(
-            f"{module} cannot be imported ({in_words(error)}); install it, or mend it"
-        ) from error
+        if not is_in(module, ("olx",)):
+            raise Unsavable(
+                f"{module} cannot be imported ({in_words(error)}); install it, or mend it"
+            ) from error
+        found = None
     plain = is_in(module, trust) or not is_in(module, RECORDS) or is_in(module, OPTIMIZERS)
     if found is None or not (plain or is_record(found)):
         raise Unsavable(
@@ -146,7 +148,7 @@ def is_in(module: str, packages: tuple[str, ...]) -> bool:
     return any(f"{module}.".startswith(f"{package}.") for package in packages)
 
 
-def is_record(kind: Any) -> bool:
+def is_record(kind: object) -> bool:
     """Whether this is the class of a NamedTuple or of a dataclass."""
     if not isinstance(kind, type):
         return False
@@ -166,7 +168,7 @@ def fields_of(kind: type) -> dict[str, bool]:
     }
 
 
-def check_trust(trust: Any) -> tuple[str, ...]:
+def check_trust(trust: object) -> tuple[str, ...]:
     """The names of modules that are trusted; refuses a single string, and what is no name."""
     if isinstance(trust, str) or not isinstance(trust, tuple | list | set | frozenset):
         again = f"; write trust=[{trust!r}]" if isinstance(trust, str) else ""
@@ -202,7 +204,7 @@ def _are_words(dotted: str) -> bool:
     return all(part.isidentifier() and not part.startswith("__") for part in dotted.split("."))
 
 
-def _home(thing: Any) -> tuple[str | None, str | None]:
+def _home(thing: object) -> tuple[str | None, str | None]:
     """The module and the name under which a thing says that it is defined."""
     return getattr(thing, "__module__", None), getattr(thing, "__qualname__", None)
 

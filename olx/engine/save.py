@@ -24,7 +24,7 @@ from olx import _check as check
 from olx._call import Call
 from olx._refusal import RefusedType, RefusedValue, public
 from olx.core import Batch, Learner, Run
-from olx.engine.game import refuse_tracers
+from olx.engine.numbers import refuse_tracers
 from olx.engine.savable import Unsavable, check_trust, fields_of, find, is_record, name_of
 from olx.facts import Facts
 
@@ -120,7 +120,7 @@ def load(path: str | os.PathLike, trust: tuple[str, ...] | list[str] = ()) -> Sa
 _AGAIN = "`olx.save` wrote no such file: save the learner again"
 
 
-def _path(path: Any) -> Path:
+def _path(path: object) -> Path:
     if not isinstance(path, str | os.PathLike):
         seen = type(path).__name__
         raise RefusedType(f"`path` must be the path of a file, got {seen}; it comes first.")
@@ -146,7 +146,7 @@ def _body(path: Path, whole: bytes) -> memoryview:
     return body[len(whole) - len(rest) :]
 
 
-def _check_learner(learner: Any) -> None:
+def _check_learner(learner: object) -> None:
     """Refuse what is not a learner, before anyone plays it."""
     if not isinstance(learner, Learner):
         raise archive.Damaged(f"its learner is a {type(learner).__name__}")
@@ -209,7 +209,7 @@ def encode(thing: Any, arrays: list[np.ndarray]) -> Any:
     raise Unsavable(f"a {type(thing).__name__} cannot be saved; keep it in an array or a number")
 
 
-def decode(words: Any, arrays: dict[int, np.ndarray], trust: tuple[str, ...]) -> Any:
+def decode(words: object, arrays: dict[int, np.ndarray], trust: tuple[str, ...]) -> Any:
     """The thing that `encode` encoded; `trust` names further modules that names may come from.
 
     arrays: by number; each is taken out when it is used, so that none is used twice.
@@ -283,7 +283,7 @@ def _record(name: str, fields: dict[str, Any], trust: tuple[str, ...]) -> type:
     return kind
 
 
-def _made(what: str, make: Callable[..., Any], *args: Any, **named: Any) -> Any:
+def _made(what: str, make: Callable[..., PyTree], *args: object, **named: object) -> Any:
     try:
         return make(*args, **named)
     except (TypeError, ValueError, OverflowError) as error:
@@ -291,7 +291,7 @@ def _made(what: str, make: Callable[..., Any], *args: Any, **named: Any) -> Any:
         raise Unsavable(f"{what} cannot be made of what it holds ({said})") from error
 
 
-def _meaningless(words: Any) -> Unsavable:
+def _meaningless(words: object) -> Unsavable:
     return Unsavable(f"{reprlib.repr(words)} has no meaning in it")
 
 

@@ -16,11 +16,10 @@ from olx._pytree import as_tree
 from olx._refusal import RefusedType, RefusedValue, public
 from olx.core import Batch, Learner, Loss, Rounds, Run, Scalar
 from olx.engine import round, tuning
-from olx.engine.affine import rows_as_linear
 from olx.engine.arguments import check_game, check_state
 from olx.engine.decision import start_like
 from olx.engine.explain import errors_explained
-from olx.engine.game import Leaves, Numbers, Structure, has_numbers, numbers_of, refuse_tracers
+from olx.engine.numbers import Leaves, Numbers, Structure, has_numbers, numbers_of, refuse_tracers
 from olx.engine.round import cast_context, feedback_of
 from olx.engine.sparse_layout import (
     Blocks,
@@ -32,6 +31,8 @@ from olx.engine.sparse_layout import (
     packer,
     state_of,
 )
+from olx.frameworks.lift import as_linear, is_affine
+from olx.streams.arrays import rows_with_ones
 from olx.streams.checks import (
     check_finite,
     check_kind,
@@ -68,7 +69,8 @@ def predict(learner: Learner, state: PyTree, contexts: PyTree) -> PyTree:
     refuse_tracers(jax.tree.leaves((state, contexts)), *_INSIDE)
     if hasattr(contexts, "tocsr"):
         contexts = sparse_rows(contexts)
-    learner, contexts = rows_as_linear(learner, contexts)
+    if isinstance(contexts, SparseRows) and is_affine(learner):
+        learner, contexts = as_linear(learner), rows_with_ones(contexts)
     length = _check_rows(contexts)
     if isinstance(state, Run):
         check_state(state, ())
@@ -274,7 +276,7 @@ def _check_kinds(given: tuple) -> None:
         raise RefusedType(f"weight has shape {np.shape(weight)}; give one number.")
 
 
-def _is_plain(leaf: Any) -> bool:
+def _is_plain(leaf: object) -> bool:
     """A fast test of real numbers that JAX takes as they are."""
     return type(leaf) is float or (
         (type(leaf) is np.ndarray or isinstance(leaf, jax.Array)) and leaf.dtype in _PLAIN
@@ -285,7 +287,7 @@ _PLAIN = frozenset(np.dtype(kind) for kind in (np.float32, np.float64, np.int32,
 
 
 @cached
-def _program(structure: Structure, tree: Any, kinds: tuple) -> Callable[..., Step]:
+def _program(structure: Structure, tree: PyTree, kinds: tuple) -> Callable[..., Step]:
     """The compiled round of all learners and losses of one structure.
 
     A call with a flat list of numbers takes half the time of one with the learner itself.
@@ -363,5 +365,5 @@ def _play(
 _round = compiled(_play)
 
 
-def _row(leaf: Any) -> Any:
+def _row(leaf: object) -> Any:
     return np.asarray(on_host(leaf))[None]

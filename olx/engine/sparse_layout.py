@@ -31,7 +31,7 @@ from olx.streams.sparse_rows import LANES, SparseRows
 class Layout(NamedTuple):
     """How the leaves of a state are laid out in a table."""
 
-    structure: Any
+    structure: PyTree
     axes: tuple[int | None, ...]  # the axis of coordinates of each leaf; None if it has none
     others: tuple[tuple[int, ...], ...]  # the shape of each leaf without that axis
     lumps: bool  # whether a `Whole` is kept beside the table
@@ -158,7 +158,9 @@ def columns_of(layout: Layout, state: PyTree) -> Packed:
 
 
 @cached
-def _layout(structure: Any, kinds: tuple, above: tuple, width: int, dtype: Any) -> Layout | None:
+def _layout(
+    structure: object, kinds: tuple, above: tuple, width: int, dtype: object
+) -> Layout | None:
     """The layout; None if the learner cannot play sparse rows. It traces, so it is cached.
 
     above: the shape of `params` before its last axis, the coordinates.

@@ -24,7 +24,7 @@ from olx._refusal import RefusedValue
 from olx.engine import tuning
 from olx.engine.compile import Program
 from olx.engine.device import data_of
-from olx.engine.game import Leaves
+from olx.engine.numbers import Leaves
 from olx.engine.round import Output
 
 
@@ -41,7 +41,7 @@ class Shares(NamedTuple):
 ALONE = Shares(1)
 
 
-def shares_of(configurations: int, least: int, work: int, axes: Any = 0) -> Shares:
+def shares_of(configurations: int, least: int, work: int, axes: PyTree = 0) -> Shares:
     """Equal shares, each of at least `least` configurations; one share if there is little work.
 
     Their number is a power of two where that fits, so that most numbers of threads divide it.
@@ -80,7 +80,7 @@ def part(cut: Shares, start: int, stop: int, state: PyTree, own: list) -> tuple[
     return _over(take, cut.axes, state), [take(leaf, 0) for leaf in own]
 
 
-def axes_of(axes: Any, state: PyTree) -> PyTree:
+def axes_of(axes: PyTree, state: PyTree) -> PyTree:
     """The axis of configurations of each leaf."""
     return _over(lambda _, axis: axis, axes, state)
 
@@ -95,7 +95,7 @@ def join(cut: Shares, states: list) -> PyTree:
     return jax.tree.map(join, axes_of(cut.axes, states[0]), *states)
 
 
-def _over(function: Callable, axes: Any, state: PyTree) -> PyTree:
+def _over(function: Callable, axes: PyTree, state: PyTree) -> PyTree:
     """`function` of each leaf and its axis; `axes` is a prefix of `state`."""
     under = lambda axis, tree: jax.tree.map(lambda leaf: function(leaf, axis), tree)
     return jax.tree.map(under, axes, state)
@@ -137,7 +137,7 @@ class ThreadedSweep:
         self._pools: list[ThreadPoolExecutor] = []
         self._compiled: dict[tuple, Callable] = {}  # by the shapes of a chunk; sparse ones may grow
 
-    def choose(self, program: Program, width: int, *rest: Any) -> str:
+    def choose(self, program: Program, width: int, *rest: PyTree) -> str:
         """Choose the form that plays a share, and say which; empty if it is the plain loop."""
         given, forms = (self._states[0], self._numbers[0]), program.forms(self._game)
         self._like = jax.tree.map(shape_of, given)
@@ -151,7 +151,7 @@ class ThreadedSweep:
         return f"{path}, {of} on {self._threads} thread{'s' * (self._threads > 1)}"
 
     def __call__(
-        self, _: "ThreadedSweep", __: tuple, *rest: Any
+        self, _: "ThreadedSweep", __: tuple, *rest: PyTree
     ) -> tuple[tuple["ThreadedSweep", Any], None]:
         """Play a chunk, as a form of a `Program` does; its output is for `outputs_of`."""
         if not self._pools:
@@ -207,7 +207,13 @@ class _Output(NamedTuple):
 
 
 def threaded_sweep(
-    program: Program, width: int, cut: Shares, threads: int, state: PyTree, game: Leaves, *rest: Any
+    program: Program,
+    width: int,
+    cut: Shares,
+    threads: int,
+    state: PyTree,
+    game: Leaves,
+    *rest: PyTree,
 ) -> tuple[ThreadedSweep | None, str]:
     """The threads that play the shares, and in which form; None if a chunk is a plain loop."""
     team = ThreadedSweep(cut, threads, state, game)

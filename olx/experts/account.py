@@ -12,7 +12,7 @@ Luo, Optimal and Adaptive Online Learning, 2016, section 2.3.
 """
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax.numpy as jnp
 from jax.flatten_util import ravel_pytree
@@ -25,9 +25,9 @@ from olx import _numeric as safe
 from olx._clock import Clock
 from olx._pytree import as_tree
 from olx.convex import _domain
-from olx.core import Feedback, Scalar
+from olx.core import Feedback, Learner, Scalar
 from olx.experts.base import ExpertHparams, ExpertState, Seen, seen
-from olx.theorem import DOMAIN, About, Certificate, Theorem
+from olx.theorem import DOMAIN, About, Certificate, Theorem, add_terms, first_sums
 
 LIGHT = "weights must be at most 1"
 
@@ -54,23 +54,42 @@ class Account(NamedTuple):
 def expert_theorem(
     name: str,
     source: str,
-    open_own: Callable[..., Any] | None,
-    add_own: Callable[..., Any] | None,
     sides: Callable[..., Certificate],
+    terms: Callable[..., PyTree] | None = None,
+    start: Callable[..., PyTree] | None = None,
     *,
+    mixtures: bool = True,
     about: About | None = None,
 ) -> Theorem:
     """A theorem about the regret of an `expert_learner` to a mixture.
 
-    open_own: `(hparams, prior) -> own`, the first value of its further sums; none if None.
-    add_own: `(hparams, account, state, seen) -> own`, these sums after one more round.
     sides: `(hparams, account, u) -> Certificate`, most often by `certificate`.
+    terms: `(hparams, account, state, seen) -> terms` of a round for its further sums `account.own`,
+        which are added as in `olx.theorem.summed`; there are none if None.
+    start: `(hparams, prior) -> sums` before the first round.
+    mixtures: whether the account serves every mixture.
 
     Numbers in the statement are bound by `Partial`.
     """
-    own = (as_tree(part or _nothing) for part in (open_own, add_own, sides))
-    parts = (Partial(part, one) for part, one in zip((_open, _add, _sides), own, strict=True))
-    return Theorem(name, source, *parts, about=about)
+    first, add = (
+        Partial(_open, as_tree(start or _nothing)),
+        Partial(_add, as_tree(terms or _nothing)),
+    )
+    both = Partial(_sides, as_tree(sides)) if mixtures else sides
+    return Theorem(name, source, first, add, both, about=about)
+
+
+def sequence_theorem(
+    name: str,
+    source: str,
+    sides: Callable[..., Certificate],
+    terms: Callable[..., PyTree],
+    start: Callable[..., PyTree],
+    about: About,
+) -> Theorem:
+    """A theorem about a comparator that changes; `terms` gets that of the round as one more."""
+    first, add = Partial(_open_sequence, as_tree(start)), Partial(_add_sequence, as_tree(terms))
+    return Theorem(name, source, first, add, sides, about=about, sequence=True)
 
 
 def for_mixtures(theorems: tuple[Theorem, ...]) -> Theorem | None:
@@ -78,7 +97,7 @@ def for_mixtures(theorems: tuple[Theorem, ...]) -> Theorem | None:
     return next((one for one in theorems if getattr(one.sides_fn, "func", None) is _sides), None)
 
 
-def has_own(learner: Any, kind: type) -> bool:
+def has_own(learner: Learner, kind: type) -> bool:
     """Whether `learner` is an expert learner with `own` numbers of type `kind`."""
     hp = learner.hparams
     return isinstance(hp, ExpertHparams) and isinstance(hp.own, kind)
@@ -142,18 +161,45 @@ def relative_entropy(u: Float[Array, " N"], prior: Float[Array, " N"]) -> Array:
     return jnp.maximum(jnp.sum(terms), 0.0)
 
 
-def _nothing(*_: Any) -> tuple:
+def _nothing(*_: object) -> tuple[()]:
     return ()
 
 
-def _open(open_own: Partial, hp: ExpertHparams, state: ExpertState, u: PyTree) -> Account:
-    return open_account(state, open_own(hp, ravel_pytree(state.prior)[0]))
+def _open(start: Partial, hp: ExpertHparams, state: ExpertState, u: PyTree) -> Account:
+    prior, _ = ravel_pytree(state.prior)
+    return open_account(state, first_sums(start(hp, prior), prior))
 
 
-def _add(add_own: Partial, hp: ExpertHparams, account: Account, state, feedback: Feedback, u):
+def _add(
+    terms: Partial,
+    hp: ExpertHparams,
+    account: Account,
+    state: ExpertState,
+    feedback: Feedback,
+    u: PyTree,
+) -> Account:
     what = seen(hp, state, feedback)
-    return add_round(account, what, add_own(hp, account, state, what))
+    return add_round(account, what, add_terms(account.own, terms(hp, account, state, what)))
 
 
 def _sides(sides: Partial, hp: ExpertHparams, account: Account, u: PyTree) -> Certificate:
     return sides(hp, account, u)
+
+
+def _open_sequence(start: Partial, hp: ExpertHparams, state: ExpertState, u: PyTree) -> Account:
+    account = _open(start, hp, state, u)
+    mixture(account, u)
+    return account
+
+
+def _add_sequence(
+    terms: Partial,
+    hp: ExpertHparams,
+    account: Account,
+    state: ExpertState,
+    feedback: Feedback,
+    u: PyTree,
+) -> Account:
+    what = seen(hp, state, feedback)
+    added = terms(hp, account, state, what, mixture(account, u))
+    return add_round(account, what, add_terms(account.own, added))

@@ -27,10 +27,11 @@ from olx import _check as check
 from olx import _numeric as safe
 from olx._refusal import public
 from olx.core import Learner, Scalar
-from olx.experts import _normal
 from olx.experts.account import Account, certificate, expert_theorem, mixture, relative_entropy
 from olx.experts.base import ExpertHparams, ExpertState, Seen, Weights, expert_learner
-from olx.theorem import About, Certificate, Theorem
+from olx.experts.normal_hedge import normal_weights, regret_bound
+from olx.experts.normal_hedge import price as price_of
+from olx.theorem import ZERO, About, Certificate, Theorem, latest
 
 
 class AdaNormalHedgeStats(NamedTuple):
@@ -49,6 +50,9 @@ def ada_normal_hedge(
     r"""AdaNormalHedge with a prior over the experts.
 
     exponent: $d$, from 0 to 1; None means 1 and saves one power per expert.
+    prior: non-negative weights of the experts; `params` if None.
+    low: the least loss; 0 if None.
+    high: the largest loss; 1 if None.
 
     The third expert appears in the second round:
 
@@ -73,7 +77,7 @@ def start(exponent: Scalar | None, prior: Array) -> AdaNormalHedgeStats:
 
 
 def weigh(exponent: Scalar | None, prior: Array, stats: AdaNormalHedgeStats) -> Weights:
-    return _normal.weigh(prior, stats.regret, stats.size)
+    return normal_weights(prior, stats.regret, stats.size)
 
 
 def learn(
@@ -92,16 +96,16 @@ class Sizes(NamedTuple):
 
 def open_sizes(hp: ExpertHparams, prior: Array) -> Sizes:
     zeros = jnp.zeros_like(prior)
-    return Sizes(zeros, jnp.zeros((), prior.dtype), zeros, zeros)
+    return Sizes(zeros, ZERO, zeros, zeros)
 
 
-def add_sizes(hp: ExpertHparams, account: Account, state: ExpertState, seen: Seen) -> Sizes:
-    own, before = account.own, state.stats.size
+def terms(hp: ExpertHparams, account: Account, state: ExpertState, seen: Seen) -> Sizes:
+    before = state.stats.size
     return Sizes(
-        before + _size(hp.own, seen.regret),
-        own.excess + 1.5 * ((jnp.abs(seen.regret) / (1 + before)) @ account.flat_prior),
-        own.below + jnp.maximum(-seen.regret, 0.0),
-        own.losses + seen.loss,
+        latest(before + _size(hp.own, seen.regret)),
+        1.5 * ((jnp.abs(seen.regret) / (1 + before)) @ account.flat_prior),
+        jnp.maximum(-seen.regret, 0.0),
+        seen.loss,
     )
 
 
@@ -111,7 +115,7 @@ def both_sides(hp: ExpertHparams, account: Account, u: PyTree) -> Certificate:
     `published` uses $B \le \frac52 + \frac32 \ln(1 + T)$ and adds $\ln(1 + \ln N)$.
     """
     flat, prior, own = mixture(account, u), account.flat_prior, account.own
-    right = _normal.regret_bound(flat, prior, own.size, own.excess)
+    right = regret_bound(flat, prior, own.size, own.excess)
     b = 2.5 + 1.5 * jnp.log1p(account.rounds)
     mixtures = jnp.log1p(jnp.log(jnp.asarray(flat.size, flat.dtype)))
     price = relative_entropy(flat, prior) + jnp.log(b) + mixtures
@@ -145,15 +149,15 @@ def random_gap(gap: Scalar) -> Theorem:
     `ada_normal_hedge()`. A single run may exceed it.
     """
     gap = check.positive("gap", gap)
-    parts, source = (*SIZES, Partial(_gap_sides, gap)), "Luo 2016, theorem 5, in expectation"
+    parts, source = (Partial(_gap_sides, gap), *SIZES), "Luo 2016, theorem 5, in expectation"
     return expert_theorem("random_gap", source, *parts, about=PLAIN)
 
 
-SIZES = open_sizes, add_sizes
+SIZES = terms, open_sizes
 ada_normal_hedge_regret = expert_theorem(
-    "ada_normal_hedge_regret", "Luo 2016, theorem 4", *SIZES, both_sides
+    "ada_normal_hedge_regret", "Luo 2016, theorem 4", both_sides, *SIZES
 )
-small_losses = expert_theorem("small_losses", "Luo 2016, theorem 5", *SIZES, small_sides)
+small_losses = expert_theorem("small_losses", "Luo 2016, theorem 5", small_sides, *SIZES)
 
 
 def _plain(learner: Learner) -> bool:
@@ -167,7 +171,7 @@ PLAIN = About("an `ada_normal_hedge` whose exponent is None", _plain)
 def _price(account: Account, u: PyTree) -> Array:
     r"""A, the square of the right side of theorem 4 divided by $\langle u, C\rangle$."""
     flat, own = mixture(account, u), account.own
-    price = _normal.price(flat, account.flat_prior, own.excess)
+    price = price_of(flat, account.flat_prior, own.excess)
     return jnp.where(own.size @ flat > 0, 3 * price, 0.0)
 
 

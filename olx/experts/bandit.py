@@ -32,14 +32,13 @@ from olx import _numeric as safe
 from olx._pytree import pytree
 from olx._refusal import own_name, public
 from olx.core import Feedback, Learner, Rounds, Scalar
-from olx.experts._needs import unit
 from olx.experts.account import LIGHT
-from olx.experts.base import ExpertHparams, told_estimates
+from olx.experts.base import ExpertHparams, clip_to_unit, for_estimates
 from olx.experts.potential_experts import learn as learn_positions
 from olx.experts.sampled import draw
 from olx.losses.points import linear_feedback, linear_loss
 from olx.needs import Need
-from olx.theorem import Certificate, Theorem
+from olx.theorem import MET, Certificate, latest, summed
 from olx.wrapper import WrapperView, lift_needs
 
 
@@ -75,7 +74,7 @@ def bandit(inner: Learner, key: Array) -> Learner:
     """
     check.key(key)
     check.instance("inner", inner, Learner)
-    inner = told_estimates(inner)
+    inner = for_estimates(inner)
     hp = inner.hparams
     proven = isinstance(hp, ExpertHparams) and hp.learn_fn is learn_positions
     needs = (*lift_needs(WrapperView(parts=("params", "context", "weight")), inner), _KNOWN)
@@ -130,14 +129,12 @@ class Account(NamedTuple):
     light: Bool[Array, ""]
 
 
-def open_account(hp: BanditHparams, state: BanditState, u: PyTree) -> Account:
+def start(hp: BanditHparams, state: BanditState, u: PyTree) -> Account:
     zero = jnp.zeros((), ravel_pytree(state.inner.prior)[0].dtype)
-    return Account(zero, zero, zero, *[jnp.ones((), bool)] * 3)
+    return Account(zero, zero, zero, MET, MET, MET)
 
 
-def add_round(
-    hp: BanditHparams, account: Account, state: BanditState, feedback: Feedback, u: PyTree
-) -> Account:
+def terms(hp: BanditHparams, state: BanditState, feedback: Feedback, u: PyTree) -> Account:
     inner: ExpertHparams = hp.inner.hparams
     stats, (q, _) = state.inner.stats, ravel_pytree(state.inner.prior)
     now, s = stats.clock.now, stats.position
@@ -148,7 +145,7 @@ def add_round(
     phi = lambda s: inner.own(now, s)
     bend = _second(phi, s - 1)
 
-    def pulled(arm: Array, chance: Array, loss: Array):
+    def pulled(arm: Array, chance: Array, loss: Array) -> tuple[Array, Array]:
         move = arm * (loss / safe.or_one(chance)) - loss
         after = s + feedback.weight * awake * move
         grew = jnp.any((chance > 0) & (_second(phi, after) > bend * (1 + 1e-6)))
@@ -162,13 +159,9 @@ def add_round(
     right = jnp.vdot(q, (phi(s - 1) + phi(s + 1)) / 2) + p.size * alpha * jnp.vdot(q, fall)
     before = jnp.vdot(q, inner.own(stats.clock.past, s))
     left = jnp.vdot(p, means) + jnp.vdot(feedback.action - drawn, means)
-    new = account._replace(left=left, right=right, before=before)
-    rises = right > new.before + 64 * jnp.finfo(right.dtype).eps * _scale(new)
-    return new._replace(
-        falls=account.falls & ~rises,
-        bends=account.bends & ~jnp.any(grew),
-        light=account.light & (feedback.weight <= 1),
-    )
+    rises = right > before + 64 * jnp.finfo(right.dtype).eps * _scale(left, right, before)
+    sides = latest(left), latest(right), latest(before)
+    return Account(*sides, ~rises, ~jnp.any(grew), jnp.asarray(feedback.weight <= 1))
 
 
 def both_sides(hp: BanditHparams, account: Account, u: PyTree) -> Certificate:
@@ -180,18 +173,17 @@ def both_sides(hp: BanditHparams, account: Account, u: PyTree) -> Certificate:
     all arms. `u` is not used.
     """
     published = jnp.where(account.falls, account.before, jnp.inf)
-    proof = Certificate(account.left, account.right, _scale(account), published)
+    scale = _scale(account.left, account.right, account.before)
+    proof = Certificate(account.left, account.right, scale, published)
     grows = "the second derivative of the potential must not grow"
     return proof.given(grows, account.bends).given(LIGHT, account.light)
 
 
-bandit_potential = Theorem(
-    "bandit_potential", "Luo 2016, theorem 20", open_account, add_round, both_sides
-)
+bandit_potential = summed("bandit_potential", "Luo 2016, theorem 20", terms, both_sides, start)
 
 
-def _scale(account: Account) -> Array:
-    return 1 + jnp.abs(account.left) + jnp.abs(account.right) + jnp.abs(account.before)
+def _scale(left: Array, right: Array, before: Array) -> Array:
+    return 1 + jnp.abs(left) + jnp.abs(right) + jnp.abs(before)
 
 
 def _paid(hp: BanditHparams, feedback: Feedback) -> tuple[Scalar, Array]:
@@ -202,7 +194,7 @@ def _paid(hp: BanditHparams, feedback: Feedback) -> tuple[Scalar, Array]:
     low, high = (0.0, 1.0) if inner.span is None else inner.span
     name = "value" if inner.span is None else "(value - low) / (high - low)"
     with own_name(inner.owner):
-        paid = unit(name, (feedback.value - low) / (high - low), inner.span)
+        paid = clip_to_unit(name, (feedback.value - low) / (high - low), inner.span)
     return low, low + (high - low) * paid
 
 

@@ -19,22 +19,24 @@ Bound with Excess Losses, 2014.
 
 import dataclasses
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import lax
+from jax.core import Tracer
 from jax.flatten_util import ravel_pytree
+from jax.typing import DTypeLike
 from jaxtyping import Array, Float, PyTree
 
 from olx import _check as check
+from olx import _numeric as safe
 from olx._pytree import pytree, static
 from olx._refusal import RefusedType, own_name, public
 from olx._words import as_given
-from olx.core import Feedback, Learner, Scalar
-from olx.experts._needs import expert_needs, unit
-from olx.experts._shares import log_normalized, normalized, of_heaviest
-from olx.needs import Need
+from olx.core import Feedback, Learner, Rounds, Scalar
+from olx.needs import Need, in_range
 from olx.theorem import Theorem
 
 
@@ -60,9 +62,9 @@ class ExpertHparams:
     prior: PyTree
     span: tuple[Scalar, Scalar] | None
     owner: str = static()
-    start_fn: Callable[..., Any] = static()  # (own, prior) -> stats
+    start_fn: Callable[..., PyTree] = static()  # (own, prior) -> stats
     weigh_fn: Callable[..., Weights] = static()  # (own, prior, stats) -> weights
-    learn_fn: Callable[..., Any] = static()  # (own, prior, stats, seen) -> stats
+    learn_fn: Callable[..., PyTree] = static()  # (own, prior, stats, seen) -> stats
     unbounded: bool = static(default=False)  # whether losses may exceed the range
     estimated: bool = static(default=False)  # whether outcomes are estimates of losses, of any size
 
@@ -76,9 +78,9 @@ class ExpertState(NamedTuple):
 def expert_learner(
     owner: str,
     own: PyTree,
-    start: Callable[..., Any],
+    start: Callable[..., PyTree],
     weigh: Callable[..., Weights],
-    learn: Callable[..., Any],
+    learn: Callable[..., PyTree],
     *theorems: Theorem,
     prior: PyTree = None,
     low: Scalar | None = None,
@@ -131,7 +133,7 @@ def expected_loss(action: PyTree, outcome: PyTree) -> Array:
     return jnp.asarray(sum(jax.tree.leaves(jax.tree.map(part, action, outcome))))
 
 
-def told_estimates(learner: Learner) -> Learner:
+def for_estimates(learner: Learner) -> Learner:
     """The same learner for unbiased estimates of losses, which may be of any size."""
     hp = learner.hparams
     if not isinstance(hp, ExpertHparams):
@@ -186,7 +188,7 @@ def seen(hp: ExpertHparams, state: ExpertState, feedback: Feedback) -> Seen:
         if hp.estimated:
             losses = check.non_negative(name, losses, each=True)
         else:
-            losses = unit(name, losses, hp.span)
+            losses = clip_to_unit(name, losses, hp.span)
     # Minus the loss of the heaviest expert: equal losses then give regrets of exactly 0.
     center = lax.stop_gradient(of_heaviest(played, losses))
     over = losses - center
@@ -201,4 +203,161 @@ def seen(hp: ExpertHparams, state: ExpertState, feedback: Feedback) -> Seen:
 
 def _confidence(hp: ExpertHparams, context: PyTree) -> Array | None:
     with own_name(hp.owner):
-        return None if context is None else unit("context", ravel_pytree(context)[0])
+        return None if context is None else clip_to_unit("context", ravel_pytree(context)[0])
+
+
+_ROUNDING = 16  # tolerance for rounding, in units of the machine epsilon
+
+
+def expert_needs(owner: str, prior: PyTree) -> tuple[Need, ...]:
+    """The needs of an `expert_learner`; `params` is the prior if `prior` is None."""
+    return (
+        *((prior_need(owner),) if prior is None else ()),
+        Need("context", _are_confidences, "confidences must lie in [0, 1]", owner),
+        Need(
+            "outcome",
+            _are_losses,
+            "losses of experts who are awake must lie in their range",
+            owner,
+            "it is [0, 1] unless `low` and `high` are given; rescale the losses or give both",
+        ),
+    )
+
+
+def prior_need(owner: str) -> Need:
+    """The need for `params` to be the weights of a prior."""
+    demand = "`params` is the prior: its weights must be non-negative with a positive sum"
+    return Need("params", _is_prior, demand, owner, "give jnp.ones(N)")
+
+
+def light(owner: str, legal: Callable[..., Array | bool], demand: str) -> Need:
+    """A need for weights that are not too large; `legal` gets hparams and weights."""
+    remedy = "divide all weights by the largest"
+    return Need("weight", _Light(legal), demand, owner, remedy)
+
+
+class _Light(NamedTuple):
+    legal_fn: Callable[..., Array | bool]
+
+    def __call__(self, hparams: PyTree, params: PyTree, rounds: Rounds) -> Array | bool:
+        return True if rounds.weight is None else self.legal_fn(hparams, rounds.weight)
+
+
+def _is_prior(hparams: PyTree, params: PyTree, rounds: None) -> Array:
+    flat, _ = ravel_pytree(params)
+    return jnp.all(flat >= 0) & (jnp.sum(flat) > 0) & jnp.isfinite(jnp.sum(flat))
+
+
+def clip_to_unit(name: str, values: Array, span: tuple[Scalar, Scalar] | None = None) -> Array:
+    """Clip values to [0, 1] within rounding; refuse others, or make them NaN where traced.
+
+    span: the range from which the values were scaled.
+    """
+    slack = _slack(values.dtype, 1.0 if span is None else _range_size(*span) / (span[1] - span[0]))
+    values = check.between(name, values, 0.0, 1.0, slack, each=True)
+    return jnp.where(values < 0, 0.0, jnp.where(values > 1, 1.0, values))  # slope 1 at both ends
+
+
+def _slack(dtype: DTypeLike, size: Scalar) -> Scalar:
+    return _ROUNDING * float(jnp.finfo(dtype).eps) * size
+
+
+def _range_size(low: Scalar, high: Scalar) -> Scalar:
+    return abs(low) + abs(high)
+
+
+def _are_confidences(hparams: PyTree, params: PyTree, rounds: Rounds) -> PyTree:
+    def legal(confidences: Array) -> Array:
+        slack = _slack(_precision(confidences), 1.0)
+        return in_range(confidences, -slack, 1 + slack)
+
+    return jax.tree.map(legal, rounds.context)
+
+
+def _are_losses(hparams: PyTree, params: PyTree, rounds: Rounds) -> PyTree:
+    low, high = _range(hparams.span)
+
+    def legal(losses: Array) -> Array:
+        slack = _slack(_precision(losses), _range_size(low, high))
+        return in_range(losses, low - slack, high + slack)
+
+    fine = jax.tree.map(legal, rounds.outcome)
+    if rounds.context is None or all(mask is True for mask in jax.tree.leaves(fine)):
+        return fine
+    return jax.tree.map(lambda mask, confidence: mask | (confidence == 0), fine, rounds.context)
+
+
+def _range(span: tuple[Scalar, Scalar] | None) -> tuple[Scalar, Scalar]:
+    """The range of losses; for a batch, the smallest range that holds those of all learners."""
+    if span is None:
+        return 0.0, 1.0
+    if any(isinstance(end, Tracer) for end in span):
+        return span
+    return float(np.min(span[0])), float(np.max(span[1]))
+
+
+def _precision(leaf: Array) -> DTypeLike:
+    kind = jnp.result_type(leaf)
+    return kind if jnp.issubdtype(kind, jnp.floating) else jnp.float32
+
+
+def normalized(prior: Array, log: Array, factor: Array, confidence: Array | None) -> Array:
+    """Weights times confidences, divided by their sum; the prior if that sum is 0."""
+    live = factor if confidence is None else factor * confidence
+    top = lax.stop_gradient(highest(log, live > 0))
+    over = log - jnp.where(top == lowest(top), 0.0, top)
+    mass = live * jnp.exp(jnp.where(live > 0, over, 0.0))
+    total = jnp.sum(mass)
+    empty = total == 0  # False where it is NaN
+    instead = prior if confidence is None else _prior_of_awake(prior, confidence)
+    return jnp.where(empty, instead, mass / jnp.where(empty, 1.0, total))
+
+
+def log_normalized(prior: Array, log: Array, factor: Array) -> Array:
+    """The logarithm of `normalized` with all experts awake, without underflow.
+
+    Experts without weight get the lowest finite number.
+    """
+    factor = jnp.where(jnp.any(factor > 0), factor, prior)
+    live = factor > 0
+    over = log - lax.stop_gradient(highest(log, live))
+    logs = jnp.where(live, over, 0.0) + jnp.log(safe.or_one(factor, live))
+    top = lax.stop_gradient(highest(logs, live))
+    total = jnp.sum(jnp.where(live, jnp.exp(jnp.where(live, logs - top, 0.0)), 0.0))
+    return jnp.where(live, logs - top - jnp.log(total), lowest(logs))
+
+
+def of_heaviest(p: Array, losses: Array) -> Array:
+    """The loss of the expert of largest weight; of several such experts, the smallest loss."""
+    return -highest(-losses, p == jnp.max(p))
+
+
+def _prior_of_awake(prior: Array, confidence: Array) -> Array:
+    """The prior over the awake experts; uniform if it gives them no weight; 0 if all sleep."""
+    awake = (confidence != 0).astype(prior.dtype)
+    known = prior * confidence
+    mass = jnp.where(jnp.any(known != 0), known, awake)
+    total = jnp.sum(mass)
+    return mass / safe.or_one(total, total != 0)
+
+
+def highest(values: Array, among: Array) -> Array:
+    """The largest of the values where `among` is true; the lowest finite number if none is."""
+    return jnp.max(jnp.where(among, values, lowest(values)))  # -inf would prevent SIMD
+
+
+def lowest(values: Array) -> Array:
+    """The lowest finite number in the dtype of `values`."""
+    return jnp.asarray(jnp.finfo(values.dtype).min, values.dtype)
+
+
+def expm1(x: Array) -> Array:
+    """$e^x - 1$ for small or negative $x$, to full precision near 0 too."""
+    half = jnp.tanh(x / 2)
+    return 2 * half / (1 - half)
+
+
+def below_top(logs: Array, used: Array) -> Array:
+    """Logarithms minus the largest used one: `exp` cannot overflow, and shares stay the same."""
+    top = lax.stop_gradient(highest(logs, used))
+    return logs - jnp.where(top == lowest(top), 0.0, top)

@@ -15,11 +15,12 @@ Luo, Optimal and Adaptive Online Learning, 2016, section 2.3.4; Helmbold, Schapi
 Nearly as Well as the Best Pruning of a Decision Tree, 1997.
 """
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float, PyTree
+from jaxtyping import Array, Bool, Float, Int, PyTree
 
 from olx import _check as check
 from olx._pytree import pytree
@@ -27,11 +28,17 @@ from olx._refusal import public
 from olx.core import Feedback, Learner, Rounds
 from olx.experts.ada_normal_hedge import ada_normal_hedge
 from olx.experts.base import ExpertState
-from olx.experts.paths import Path, along, awake, filled, on_edges, path_losses, places
 from olx.losses.points import linear_feedback
 from olx.needs import Need
 from olx.theorem import UNIT_WEIGHTS, Certificate, Theorem
 from olx.wrapper import WrapperView, lift_needs
+
+
+class Path(NamedTuple):
+    """A context: the path of an instance, padded to the depth of the tree."""
+
+    edges: Int[Array, " L"]  # from the root down; -1 past the leaf
+    advice: PyTree  # of the nodes below the edges, leading axis L; any value past the leaf
 
 
 @pytree
@@ -90,17 +97,17 @@ def init(hp: BestPruningHparams, params: Float[Array, " E"]) -> PyTree:
 
 def predict(hp: BestPruningHparams, state: PyTree, context: Path) -> PyTree:
     p = path_weights(hp, state, context)
-    return jax.tree.map(lambda leaf: jnp.tensordot(p, leaf, axes=1), filled(context))
+    return jax.tree.map(lambda leaf: jnp.tensordot(p, leaf, axes=1), _filled_advice(context))
 
 
 def update(hp: BestPruningHparams, state: PyTree, feedback: Feedback) -> PyTree:
     path = feedback.context
     p = path_weights(hp, state, path)
     seen = linear_feedback(
-        p, path_losses(feedback.loss, path), feedback.weight, awake(path).astype(p.dtype)
+        p, path_losses(feedback.loss, path), feedback.weight, _awake(path).astype(p.dtype)
     )
-    after = hp.inner.update(along(path, state), seen)
-    at = places(path)
+    after = hp.inner.update(_state_along(path, state), seen)
+    at = _write_places(path)
     write = lambda whole, part: whole.at[at].set(part, mode="drop") if whole.ndim else part
     return jax.tree.map(write, state, after)
 
@@ -108,7 +115,7 @@ def update(hp: BestPruningHparams, state: PyTree, feedback: Feedback) -> PyTree:
 def path_weights(hp: BestPruningHparams, state: PyTree, path: Path) -> Float[Array, " L"]:
     """The distribution over the edges of the path."""
     dtype = jnp.result_type(*jax.tree.leaves(path.advice))
-    return hp.inner.predict(along(path, state), awake(path).astype(dtype))
+    return hp.inner.predict(_state_along(path, state), _awake(path).astype(dtype))
 
 
 class Account(NamedTuple):
@@ -135,7 +142,7 @@ def add_round(
     path, value, edges = feedback.context, feedback.value, u.size
     losses, p = path_losses(feedback.loss, path), path_weights(hp, state, path)
     moves = on_edges(path, jnp.abs(jnp.sum(p * losses) - losses), edges)
-    ends = jnp.where(awake(path), u.at[path.edges].get(mode="clip"), 0.0)
+    ends = jnp.where(_awake(path), u.at[path.edges].get(mode="clip"), 0.0)
     other = jnp.sum(ends * losses)
     return Account(
         account.size + moves,
@@ -174,3 +181,34 @@ def both_sides(hp: BestPruningHparams, account: Account, u: Float[Array, " E"]) 
 
 
 prunings = Theorem("prunings", "Luo 2016, section 2.3.4", open_account, add_round, both_sides)
+
+
+def path_losses(loss: Callable[[PyTree], Array], path: Path) -> Float[Array, " L"]:
+    """The loss of every piece of advice on the path, 0 past its end."""
+    return jnp.where(_awake(path), jax.vmap(loss)(_filled_advice(path)), 0.0)
+
+
+def _state_along(path: Path, state: PyTree) -> PyTree:
+    read = lambda whole: whole.at[path.edges].get(mode="clip") if whole.ndim else whole
+    return jax.tree.map(read, state)
+
+
+def _write_places(path: Path) -> Int[Array, " L"]:
+    """The indices at which to write values of the edges of a path; out of range past the leaf."""
+    return jnp.where(_awake(path), path.edges, jnp.iinfo(path.edges.dtype).max)
+
+
+def on_edges(path: Path, values: Float[Array, " L"], edges: int) -> Float[Array, " E"]:
+    """The sum of values on the edges of a path, or of several paths, per edge of the tree."""
+    return jnp.zeros(edges, values.dtype).at[_write_places(path)].add(values, mode="drop")
+
+
+def _awake(path: Path) -> Bool[Array, " L"]:
+    return path.edges >= 0
+
+
+def _filled_advice(path: Path) -> PyTree:
+    """The advice of the nodes on the path; places after the leaf repeat that of the first node."""
+    met = _awake(path)
+    fill = lambda leaf: jnp.where(met.reshape(-1, *(1,) * (leaf.ndim - 1)), leaf, leaf[0])
+    return jax.tree.map(fill, path.advice)

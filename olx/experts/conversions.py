@@ -32,7 +32,7 @@ from olx.wrapper import WrapperView, lift_needs, lift_theorems
 @pytree
 class ConvertedHparams:
     inner: Learner
-    told_fn: Callable[..., Feedback] = static()  # the feedback for the inner learner
+    feedback_fn: Callable[..., Feedback] = static()  # the feedback for the inner learner
 
 
 @public
@@ -69,27 +69,27 @@ def predict(hp: ConvertedHparams, state: PyTree, context: PyTree) -> PyTree:
 
 
 def update(hp: ConvertedHparams, state: PyTree, feedback: Feedback) -> PyTree:
-    return hp.inner.update(state, hp.told_fn(feedback))
+    return hp.inner.update(state, hp.feedback_fn(feedback))
 
 
 def _as_moves(feedback: Feedback) -> Feedback:
     value = tree.vdot(feedback.action, feedback.outcome)
-    return _told(feedback, jax.tree.map(lambda loss: loss - value, feedback.outcome))
+    return _with_outcome(feedback, jax.tree.map(lambda loss: loss - value, feedback.outcome))
 
 
 def _as_losses(feedback: Feedback) -> Feedback:
     least = jnp.min(ravel_pytree(feedback.outcome)[0])
-    return _told(feedback, jax.tree.map(lambda move: move - least, feedback.outcome))
+    return _with_outcome(feedback, jax.tree.map(lambda move: move - least, feedback.outcome))
 
 
-def _told(feedback: Feedback, outcome: PyTree) -> Feedback:
+def _with_outcome(feedback: Feedback, outcome: PyTree) -> Feedback:
     loss = Partial(tree.vdot, outcome)
     value = jnp.asarray(loss(feedback.action))
     return feedback._replace(outcome=outcome, loss=loss, value=value, grad=outcome)
 
 
 def _inside(hp: ConvertedHparams, state: PyTree, feedback: Feedback) -> Feedback:
-    return hp.told_fn(feedback)
+    return hp.feedback_fn(feedback)
 
 
 _VIEW = WrapperView(state=None, parts=("params", "context"), feedback_fn=_inside)
@@ -118,7 +118,7 @@ _CONVERTED = About("one of `game_from_experts` or `experts_from_game`", _is_conv
 
 
 class Account(NamedTuple):
-    told: Float[Array, " N"]  # the sum of losses or moves
+    total: Float[Array, " N"]  # the sum of losses or moves
     behind: Float[Array, " N"]  # regrets of the inner learner
     paid: Float[Array, ""]
     largest: Float[Array, ""]  # the sum of the largest |loss| or |move| per round
@@ -132,28 +132,28 @@ def start(hp: ConvertedHparams, state: PyTree, u: PyTree) -> Account:
 
 
 def terms(hp: ConvertedHparams, state: PyTree, feedback: Feedback, u: PyTree) -> Account:
-    (told, _), (p, _) = ravel_pytree(feedback.outcome), ravel_pytree(feedback.action)
-    weight, paid = feedback.weight, jnp.sum(p * told)
-    apart, rounding = weight * (jnp.max(told) - jnp.min(told)), _rounding(told)
+    (outcome, _), (p, _) = ravel_pytree(feedback.outcome), ravel_pytree(feedback.action)
+    weight, paid = feedback.weight, jnp.sum(p * outcome)
+    apart, rounding = weight * (jnp.max(outcome) - jnp.min(outcome)), _rounding(outcome)
     return Account(
-        weight * told,
-        weight * (paid - told),
+        weight * outcome,
+        weight * (paid - outcome),
         weight * paid,
-        jnp.max(jnp.abs(told)),
-        (hp.told_fn is _as_moves) | (paid >= -rounding),
+        jnp.max(jnp.abs(outcome)),
+        (hp.feedback_fn is _as_moves) | (paid >= -rounding),
         apart <= 1 + rounding,
     )
 
 
 def both_sides(margin: Scalar, hp: ConvertedHparams, account: Account, u: PyTree) -> Certificate:
-    paid = account.paid if hp.told_fn is _as_moves else 0.0
-    slack = _rounding(account.told) * (1 + account.largest)
-    share = lambda size: jnp.mean((size >= margin).astype(account.told.dtype))
-    left, right = share(paid - account.told), share(account.behind + slack)
+    paid = account.paid if hp.feedback_fn is _as_moves else 0.0
+    slack = _rounding(account.total) * (1 + account.largest)
+    share = lambda size: jnp.mean((size >= margin).astype(account.total.dtype))
+    left, right = share(paid - account.total), share(account.behind + slack)
     proof = Certificate(left, right, jnp.ones_like(left))
     proof = proof.given("moves must be at least 0 in the mean", account.forward)
     return proof.given("no two moves or losses may differ by more than 1", account.near)
 
 
-def _rounding(told: Array) -> float:
-    return 64 * float(jnp.finfo(told.dtype).eps)
+def _rounding(total: Array) -> float:
+    return 64 * float(jnp.finfo(total.dtype).eps)

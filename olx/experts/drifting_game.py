@@ -23,19 +23,24 @@ and `game_from_experts`.
 Luo, Optimal and Adaptive Online Learning, 2016, section 2.1.
 """
 
+import itertools
+import math
 from collections.abc import Callable, Sequence
+from fractions import Fraction
 from typing import NamedTuple
 
 import jax.numpy as jnp
+import numpy as np
+from jax import lax
 from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Bool, Float, PyTree
 from optax import tree
 
 from olx import _check as check
+from olx import _numeric as safe
 from olx._pytree import pytree, static
-from olx._refusal import RefusedValue, public
+from olx._refusal import RefusedType, RefusedValue, public
 from olx.core import Feedback, Learner, Scalar
-from olx.experts._recursion import lattice, potentials, solve
 from olx.theorem import MET, Certificate, latest, summed
 
 _LARGEST_TABLE = 2**27
@@ -80,7 +85,7 @@ def drifting_game(
     """
     check.function("final", final)
     check.count("rounds", rounds)
-    steps, unit = lattice(moves)
+    steps, unit = _lattice(moves)
     beta = check.between("beta", beta, 0.0, max(max(steps), 0) * unit)
     size = (rounds + 1) * (2 * rounds + 3) * max(abs(step) for step in steps)
     if size > _LARGEST_TABLE:
@@ -88,7 +93,7 @@ def drifting_game(
             f"`moves` must have a larger common unit than {unit:g}, or `rounds` be "
             f"fewer than {rounds}: the table of potentials would hold {size:,} numbers."
         )
-    table = potentials(final, rounds, beta, steps, unit)
+    table = _potentials(final, rounds, beta, steps, unit)
     hparams = GameHparams(beta, table, steps, unit)
     return Learner(hparams, init, predict, update, theorems=(mean_potential,))
 
@@ -102,7 +107,7 @@ def predict(hp: GameHparams, state: GameState, context: PyTree) -> PyTree:
     s, unravel = ravel_pytree(state.position)
     now = state.rounds + 1
     phi = [_potential(hp, now, s + step * hp.unit) for step in hp.steps]
-    _, mass = solve(hp.beta, hp.steps, hp.unit, phi)
+    _, mass = _value_and_weight(hp.beta, hp.steps, hp.unit, phi)
     total = jnp.sum(mass)
     empty = total == 0
     return unravel(jnp.where(empty, 1 / s.size, mass / jnp.where(empty, 1.0, total)))
@@ -173,3 +178,62 @@ def _potential(hp: GameHparams, t: Array, s: Array) -> Array:
     left = jnp.minimum(jnp.floor(place), 2 * reach - 1)
     index, part = left.astype(int), place - left
     return (1 - part) * row[index] + part * row[index + 1]
+
+
+def _lattice(moves: Sequence[float]) -> tuple[tuple[int, ...], float]:
+    """The distinct moves in rising order, as multiples of their common unit; and that unit."""
+    seen = np.asarray(moves)
+    if seen.ndim != 1 or seen.dtype.kind not in "fiu":
+        raise RefusedType(f"`moves` must be a list of numbers, got {check.quote(moves)}.")
+    given = [float(z) for z in moves]
+    exact = [Fraction(z).limit_denominator(10_000) for z in given if math.isfinite(z)]
+    rounded = len(exact) == len(given) and all(
+        abs(float(f) - z) <= 1e-12 for f, z in zip(exact, given, strict=True)
+    )
+    if not rounded or not any(exact):
+        raise RefusedValue(
+            f"`moves` must be finite multiples of a common unit, not all 0, got "
+            f"{tuple(moves)}; round them to a few digits."
+        )
+    below = math.lcm(*(z.denominator for z in exact))
+    whole = [int(z * below) for z in sorted(set(exact))]
+    unit = math.gcd(*whole)
+    return tuple(step // unit for step in whole), unit / below
+
+
+def _potentials(
+    final: Callable[[Array], Array], rounds: int, beta: Scalar, steps: tuple[int, ...], unit: float
+) -> Array:
+    r"""$\Phi_t(s)$ for $t = 0, \dots, T$ and all $s$ within $T + 1$ of the largest moves from 0."""
+    longest = max(abs(step) for step in steps)
+    reach = (2 * rounds + 1) * longest
+    last = jnp.asarray(final(unit * jnp.arange(-reach, reach + 1, dtype=float)), float)
+
+    def back(phi: Array, _: None) -> tuple[Array, Array]:
+        after = [jnp.roll(phi, -step) for step in steps]
+        before, _weight = _value_and_weight(beta, steps, unit, after)
+        return before, before
+
+    _, earlier = lax.scan(back, last, length=rounds)
+    table = jnp.concatenate([earlier[::-1], last[None]])
+    inner = rounds * longest
+    return table[:, inner:-inner]  # drop the ends, where `roll` wraps around
+
+
+def _value_and_weight(
+    beta: Scalar, steps: tuple[int, ...], unit: float, phi: list[Array]
+) -> tuple[Array, Array]:
+    """The value and the weight of a chip, from its potentials after each possible move."""
+    none = jnp.full_like(phi[0], -jnp.inf)
+    value, weight = none, jnp.zeros_like(phi[0])
+    moves = [step * unit for step in steps]
+    for z, at in zip(moves, phi, strict=True):
+        value = jnp.maximum(value, jnp.where(z >= beta, at, none))
+    for (a, at_a), (b, at_b) in itertools.combinations(zip(moves, phi, strict=True), 2):
+        mean = ((b - beta) * at_a + (beta - a) * at_b) / (b - a)
+        value = jnp.maximum(value, jnp.where((a < beta) & (b >= beta), mean, none))
+    for z, at in zip(moves, phi, strict=True):
+        below = z < beta
+        slope = (at - value) / safe.or_one(beta - z, below)
+        weight = jnp.maximum(weight, jnp.where(below, slope, 0.0))
+    return value, weight

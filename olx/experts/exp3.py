@@ -21,10 +21,9 @@ from jaxtyping import Array, Float
 from olx import _check as check
 from olx._refusal import public
 from olx.core import Feedback, Learner, Scalar
-from olx.experts import _exponential
-from olx.experts._exponential import Account
-from olx.experts._needs import prior_need
 from olx.experts.bandit import BanditHparams, BanditState, bandit, estimate
+from olx.experts.base import prior_need
+from olx.experts.gibbs import Account, exponential_sides, open_exponential
 from olx.theorem import Certificate, Theorem
 
 
@@ -75,7 +74,7 @@ def update(eta: Scalar, state: WeightsState, feedback: Feedback) -> WeightsState
 
 
 def open_account(hp: BanditHparams, state: BanditState, u: Float[Array, " N"]) -> Account:
-    return _exponential.open_account(hp.inner.hparams, state.inner.log_weights, u)
+    return open_exponential(hp.inner.hparams, state.inner.log_weights, u)
 
 
 def add_round(
@@ -101,7 +100,7 @@ def both_sides(hp: BanditHparams, account: Account, u: Float[Array, " N"]) -> Ce
       \sum_{s \le t} \ell_{s,i_s} + \frac{\ln E_{p_s} e^{-\eta\hat\ell_s}}\eta \le
       \frac{RE(u \| q)}\eta + \frac\eta2 \sum_{s \le t} \frac{\ell_{s,i_s}^2}{p_{s,i_s}}.$$
     """
-    proof = _exponential.both_sides(account, hp.inner.hparams / 2, u)
+    proof = exponential_sides(account, hp.inner.hparams / 2, u)
     return proof.given("losses must not be negative", account.positive)
 
 

@@ -24,22 +24,20 @@ from jaxtyping import Array, Bool, Float, PyTree
 from olx import _check as check
 from olx._pytree import pytree
 from olx._refusal import public
-from olx.core import Feedback, Learner, Scalar
-from olx.experts._mix_gap import mix_gap
-from olx.experts._vectors import lowest
+from olx.core import Learner, Scalar
 from olx.experts.account import (
     Account,
-    add_round,
     certificate,
     expert_theorem,
     has_own,
     in_units,
     mixture,
-    open_account,
     relative_entropy,
+    sequence_theorem,
 )
-from olx.experts.base import ExpertHparams, ExpertState, Seen, Weights, expert_learner, seen
-from olx.theorem import About, Certificate, Theorem
+from olx.experts.base import ExpertHparams, ExpertState, Seen, Weights, expert_learner, lowest
+from olx.experts.hedge import mix_gap
+from olx.theorem import MET, ZERO, About, Certificate, latest
 
 
 @pytree
@@ -61,6 +59,9 @@ def fixed_share(
 
     eta: positive, in units of the range of losses.
     alpha: above 0 and up to 1; $K / T$ suits $K$ shifts in $T$ rounds.
+    prior: non-negative weights of the experts; `params` if None.
+    low: the least loss; 0 if None.
+    high: the largest loss; 1 if None.
 
     >>> import jax.numpy as jnp, olx
     >>> rounds = olx.Rounds(None, jnp.array([[1.0, 0.0]] * 3 + [[0.0, 1.0]]))
@@ -69,9 +70,8 @@ def fixed_share(
     [0.5, 0.292, 0.169, 0.888]
     """
     own = FixedShareHparams(check.positive("eta", eta), check.above("alpha", alpha, 0, 1))
-    return expert_learner(
-        "fixed_share", own, start, weigh, learn, one_mixture, prior=prior, low=low, high=high
-    )
+    parts = own, start, weigh, learn, one_mixture
+    return expert_learner("fixed_share", *parts, prior=prior, low=low, high=high)
 
 
 def start(hp: FixedShareHparams, prior: Array) -> Float[Array, " N"]:
@@ -89,12 +89,12 @@ def learn(hp: FixedShareHparams, prior: Array, share: Array, seen: Seen) -> Arra
 
 
 def open_gaps(hp: ExpertHparams, prior: Array) -> Array:
-    return jnp.zeros((), prior.dtype)
+    return ZERO
 
 
-def add_gap(hp: ExpertHparams, account: Account, state: ExpertState, seen: Seen) -> Array:
-    r"""$\sum_{s \le t} \delta_s$."""
-    return account.own + mix_gap(seen.log_share, seen.regret, hp.own.eta)
+def gap(hp: ExpertHparams, account: Account, state: ExpertState, seen: Seen) -> Array:
+    r"""$\delta_t$."""
+    return mix_gap(seen.log_share, seen.regret, hp.own.eta)
 
 
 def both_sides(hp: ExpertHparams, account: Account, u: PyTree) -> Certificate:
@@ -107,7 +107,7 @@ def both_sides(hp: ExpertHparams, account: Account, u: PyTree) -> Certificate:
 
 
 one_mixture = expert_theorem(
-    "one_mixture", "Herbster, Warmuth 1998, one expert", open_gaps, add_gap, both_sides
+    "one_mixture", "Herbster, Warmuth 1998, one expert", both_sides, gap, open_gaps
 )
 
 
@@ -119,27 +119,22 @@ class Path(NamedTuple):
     vertices: Bool[Array, ""]  # whether `u` is a single expert in every round
 
 
-def open_path(hp: ExpertHparams, state: ExpertState, u: PyTree) -> Account:
-    account = open_account(state)
-    mixture(account, u)
-    zero = jnp.zeros((), account.regret.dtype)
-    return account._replace(own=Path(zero, account.regret, zero, zero, jnp.ones((), bool)))
+def open_path(hp: ExpertHparams, prior: Array) -> Path:
+    return Path(ZERO, jnp.zeros_like(prior), ZERO, ZERO, MET)
 
 
-def add_step(
-    hp: ExpertHparams, account: Account, state: ExpertState, feedback: Feedback, u: PyTree
-) -> Account:
-    what, here, past = seen(hp, state, feedback), mixture(account, u), account.own
+def path_terms(
+    hp: ExpertHparams, account: Account, state: ExpertState, seen: Seen, here: Array
+) -> Path:
     alpha, arrive = hp.own.alpha, account.flat_prior @ here
-    chance = alpha * arrive + (1 - alpha) * (here @ past.last)
-    path = Path(
-        add_gap(hp, account._replace(own=past.gaps), state, what),
-        here,
-        past.regret + what.regret @ here,
-        past.chance + jnp.log(jnp.where(account.rounds == 0, arrive, chance)),
-        past.vertices & (jnp.max(here) == 1) & (jnp.sum(jnp.abs(here)) == 1),
+    chance = alpha * arrive + (1 - alpha) * (here @ account.own.last)
+    return Path(
+        gap(hp, account, state, seen),
+        latest(here),
+        seen.regret @ here,
+        jnp.log(jnp.where(account.rounds == 0, arrive, chance)),
+        (jnp.max(here) == 1) & (jnp.sum(jnp.abs(here)) == 1),
     )
-    return add_round(account, what, path)
 
 
 def path_sides(hp: ExpertHparams, account: Account, u: PyTree) -> Certificate:
@@ -151,12 +146,11 @@ def path_sides(hp: ExpertHparams, account: Account, u: PyTree) -> Certificate:
 
 
 # About a sequence of experts: `u[t]` is 1 for the expert of round t and 0 for all others.
-fixed_share_path = Theorem(
+fixed_share_path = sequence_theorem(
     "fixed_share_path",
     "Herbster, Warmuth 1998",
-    open_path,
-    add_step,
     path_sides,
-    about=About("a `fixed_share`", lambda one: has_own(one, FixedShareHparams)),
-    sequence=True,
+    path_terms,
+    open_path,
+    About("a `fixed_share`", lambda one: has_own(one, FixedShareHparams)),
 )

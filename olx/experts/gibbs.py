@@ -6,6 +6,12 @@ distribution $u$,
 
 $$\sum_t E_{p_t} f_t - E_u f_t \le \frac{RE(u \| p_0)}{\eta} + \frac\eta8 \sum_t \rho_t^2.$$
 
+It follows from the account of exponential weights $p_{t+1} \propto p_t e^{-\eta \ell_t}$ from a
+prior $p_1$, which `exp3` keeps too. For every distribution $u$ and every sequence of losses,
+
+$$\sum_{s \le t} \langle p_s - u, \ell_s\rangle \le \frac{RE(u \| p_1)}\eta + \sum_{s \le t} \Big(
+  \langle p_s, \ell_s\rangle + \frac1\eta \ln \langle p_s, e^{-\eta\ell_s}\rangle \Big).$$
+
 Zhang, Mathematical Analysis of Machine Learning Algorithms, 2023, chapter 14.
 """
 
@@ -14,19 +20,18 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 from jax.nn import log_softmax
-from jax.scipy.special import logsumexp
-from jaxtyping import Array, Float, PyTree
+from jax.scipy.special import logsumexp, xlogy
+from jaxtyping import Array, Bool, Float, PyTree
 
 from olx import _check as check
 from olx._pytree import pytree
 from olx._refusal import public
+from olx.convex import _domain
 from olx.core import Feedback, Learner, Scalar
-from olx.experts import _exponential
-from olx.experts._exponential import Account
-from olx.experts._needs import prior_need
+from olx.experts.base import prior_need
 from olx.experts.particles import mean_of
 from olx.experts.sampled import draw
-from olx.theorem import Certificate, Theorem
+from olx.theorem import DOMAIN, Certificate, Theorem
 
 
 @pytree
@@ -80,8 +85,33 @@ def update(hp: GibbsHparams, state: GibbsState, feedback: Feedback) -> GibbsStat
     return GibbsState(log_softmax(moved), jax.random.split(state.key, 1)[0])
 
 
+class Account(NamedTuple):
+    away: Float[Array, ""]  # RE(u || p_1) / eta
+    left: Float[Array, ""]
+    mixed: Float[Array, ""]  # the sum on the right
+    squares: Float[Array, ""]  # the sum that bounds it, over eta times a constant
+    size: Float[Array, ""]  # the sum of absolute values, for the rounding error
+    positive: Bool[Array, ""]  # whether no loss was negative
+
+
+def open_exponential(
+    eta: Scalar, log_weights: Float[Array, " N"], u: Float[Array, " N"]
+) -> Account:
+    u = check.comparator(u, log_weights)
+    away = jnp.sum(xlogy(u, u) - jnp.where(u > 0, u * log_weights, 0.0)) / eta
+    zero = jnp.zeros_like(away)
+    return Account(away, zero, zero, zero, jnp.abs(away), jnp.ones((), bool))
+
+
+def exponential_sides(account: Account, factor: Scalar, u: Float[Array, " N"]) -> Certificate:
+    """The inequality above; `published` is `factor` times the sum of squares."""
+    right, published = account.away + account.mixed, account.away + factor * account.squares
+    proof = Certificate(account.left, right, account.size, published)
+    return proof.given(DOMAIN, _domain.simplex(0.0, 1.0, u))
+
+
 def open_account(hp: GibbsHparams, state: GibbsState, u: Float[Array, " P"]) -> Account:
-    return _exponential.open_account(hp.eta, state.log_weights, u)
+    return open_exponential(hp.eta, state.log_weights, u)
 
 
 def add_round(
@@ -107,7 +137,7 @@ def both_sides(hp: GibbsHparams, account: Account, u: Float[Array, " P"]) -> Cer
     + \sum_s E_{p_s} f_s + \frac1\eta \ln E_{p_s} e^{-\eta f_s}$; `published` is the bound of the
     module docstring.
     """
-    return _exponential.both_sides(account, hp.eta / 8, u)
+    return exponential_sides(account, hp.eta / 8, u)
 
 
 expected_regret = Theorem(

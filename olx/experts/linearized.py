@@ -59,7 +59,7 @@ def predict(inner: Learner, state: PyTree, context: PyTree) -> PyTree:
 
 
 def update(inner: Learner, state: PyTree, feedback: Feedback) -> PyTree:
-    return inner.update(state, _told(feedback))
+    return inner.update(state, _as_losses(feedback))
 
 
 def _on_slopes(one: Theorem) -> Theorem:
@@ -77,21 +77,24 @@ def _open(one: Theorem, inner: Learner, state: PyTree, u: PyTree) -> tuple[PyTre
     return one.init_fn(inner.hparams, state, u), met
 
 
-def _add(one: Theorem, inner: Learner, account: tuple, state: PyTree, feedback: Feedback, u):
-    (own, met), told = account, _told(feedback)
-    rounds = Rounds(None, jax.tree.map(lambda loss: loss[None], told.outcome))
+def _add(
+    one: Theorem, inner: Learner, account: tuple, state: PyTree, feedback: Feedback, u: PyTree
+) -> tuple[PyTree, dict]:
+    (own, met), losses = account, _as_losses(feedback)
+    rounds = Rounds(None, jax.tree.map(lambda loss: loss[None], losses.outcome))
     for need in _ranges(inner):
         legal = jax.tree.leaves(need.legal_fn(inner.hparams, None, rounds))
         here = jnp.all(jnp.stack([jnp.all(jnp.asarray(mask)) for mask in legal]))
         met = met | {need.demand: met[need.demand] & here}
-    return one.add_fn(inner.hparams, own, state, told, u), met
+    return one.add_fn(inner.hparams, own, state, losses, u), met
 
 
 def _sides(one: Theorem, inner: Learner, account: tuple, u: PyTree) -> Certificate:
     return one.sides_fn(inner.hparams, account[0], u).under(account[1])
 
 
-def _told(feedback: Feedback) -> Feedback:
+def _as_losses(feedback: Feedback) -> Feedback:
+    r"""The feedback of the expert learner, on the losses $\ell_{t,i}$."""
     p, slope = feedback.action, feedback.grad
     paid = tree.vdot(p, slope)
     losses = jax.tree.map(lambda leaf: leaf - paid, slope)

@@ -27,10 +27,10 @@ from olx import _clock as clock
 from olx._clock import Clock
 from olx._pytree import as_tree
 from olx._refusal import public
-from olx.core import Feedback, Learner, Scalar
-from olx.experts.account import LIGHT, Account, add_round, open_account
-from olx.experts.base import ExpertHparams, ExpertState, Seen, Weights, expert_learner, seen
-from olx.theorem import Certificate, Theorem
+from olx.core import Learner, Scalar
+from olx.experts.account import LIGHT, Account, expert_theorem
+from olx.experts.base import ExpertHparams, ExpertState, Seen, Weights, expert_learner
+from olx.theorem import ZERO, Certificate, latest
 
 Potential = Callable[[Array, Array], Array]
 
@@ -53,6 +53,9 @@ def potential_experts(
     potential: $\Phi_t(s)$, called with the number $t$ of the round, 0 before the first, and an
         array of positions; a named function, or a `Partial` that holds numbers. Adding a
         function of $t$ alone changes no weight.
+    prior: non-negative weights of the experts; `params` if None.
+    low: the least loss; 0 if None.
+    high: the largest loss; 1 if None.
 
     >>> import jax.numpy as jnp, olx
     >>> quadratic = lambda t, s: jnp.minimum(s, 0.0) ** 2 - t
@@ -94,19 +97,16 @@ class Means(NamedTuple):
     size: Float[Array, ""]
 
 
-def open_means(hp: ExpertHparams, state: ExpertState, u: PyTree) -> Account:
-    zero = jnp.zeros((), state.stats.position.dtype)
-    return open_account(state, Means(zero, zero, zero))
+def open_means(hp: ExpertHparams, prior: Array) -> Means:
+    return Means(ZERO, ZERO, ZERO)
 
 
-def add_means(
-    hp: ExpertHparams, account: Account, state: ExpertState, feedback: Feedback, u: PyTree
-) -> Account:
-    what, stats, prior = seen(hp, state, feedback), state.stats, account.flat_prior
-    after = hp.own(stats.clock.now, stats.position - what.regret)
+def terms(hp: ExpertHparams, account: Account, state: ExpertState, seen: Seen) -> Means:
+    stats, prior = state.stats, account.flat_prior
+    after = hp.own(stats.clock.now, stats.position - seen.regret)
     before = hp.own(stats.clock.past, stats.position)
     size = (jnp.abs(after) + jnp.abs(before)) @ prior
-    return add_round(account, what, Means(after @ prior, before @ prior, size))
+    return Means(latest(after @ prior), latest(before @ prior), latest(size))
 
 
 def both_sides(hp: ExpertHparams, account: Account, u: PyTree) -> Certificate:
@@ -120,4 +120,6 @@ def both_sides(hp: ExpertHparams, account: Account, u: PyTree) -> Certificate:
     return proof.given(LIGHT, account.light)
 
 
-mean_potential = Theorem("mean_potential", "Luo 2016, theorem 2", open_means, add_means, both_sides)
+mean_potential = expert_theorem(
+    "mean_potential", "Luo 2016, theorem 2", both_sides, terms, open_means, mixtures=False
+)

@@ -22,11 +22,11 @@ from jaxtyping import Array, Float, PyTree
 from olx import _check as check
 from olx._pytree import pytree, static
 from olx._refusal import RefusedType, own_name, public
-from olx.core import Feedback, Learner
-from olx.experts.account import Account, add_round, for_mixtures, in_units, open_account, unit_of
-from olx.experts.base import ExpertHparams, ExpertState, seen
+from olx.core import Learner
+from olx.experts.account import Account, expert_theorem, for_mixtures, in_units, unit_of
+from olx.experts.base import ExpertHparams, ExpertState, Seen
 from olx.experts.hedge import has_fixed_step, step_of
-from olx.theorem import About, Certificate, Theorem
+from olx.theorem import ZERO, About, Certificate, Theorem, latest
 
 UNIFORM = "the prior must be uniform"
 
@@ -109,21 +109,19 @@ def hedge_quantile(epsilon: float) -> Theorem:
     `published` uses $t \eta / 2$. `u` is not used.
     """
     epsilon = check.above("epsilon", epsilon, 0.0, 1.0)
-    parts = _open_step, _add_step, Partial(_hedge_sides, Share(epsilon))
-    return Theorem("hedge_quantile", "Luo 2016, EXP", *parts, about=_FIXED)
+    parts = Partial(_hedge_sides, Share(epsilon)), _last_step, _open_step
+    return expert_theorem("hedge_quantile", "Luo 2016, EXP", *parts, mixtures=False, about=_FIXED)
 
 
 _FIXED = About("an `anytime_hedge` with a fixed step", has_fixed_step)
 
 
-def _open_step(hp: ExpertHparams, state: ExpertState, u: PyTree) -> Account:
-    return open_account(state, step_of(hp, state))
+def _open_step(hp: ExpertHparams, prior: Array) -> Array:
+    return ZERO
 
 
-def _add_step(
-    hp: ExpertHparams, account: Account, state: ExpertState, feedback: Feedback, u: PyTree
-) -> Account:
-    return add_round(account, seen(hp, state, feedback), account.own)
+def _last_step(hp: ExpertHparams, account: Account, state: ExpertState, seen: Seen) -> Array:
+    return latest(step_of(hp, state))
 
 
 @own_name("hedge_quantile")

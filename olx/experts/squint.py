@@ -47,7 +47,10 @@ def squint(
 ) -> Learner:
     """Squint with a prior over the experts.
 
+    prior: non-negative weights of the experts; `params` if None.
     rates: the number $K$ of learning rates 1/2, 1/4, ...; 16 are enough for 1e9 rounds.
+    low: the least loss; 0 if None.
+    high: the largest loss; 1 if None.
 
     >>> import jax.numpy as jnp, olx
     >>> rounds = olx.Rounds(None, jnp.array([[1.0, 0.0]] * 3))
@@ -55,10 +58,8 @@ def squint(
     [0.5, 0.419, 0.34]
     """
     check.count("rates", rates)
-    own = SquintHparams(rates)
-    return expert_learner(
-        "squint", own, start, weigh, learn, second_order, prior=prior, low=low, high=high
-    )
+    parts = SquintHparams(rates), start, weigh, learn, second_order
+    return expert_learner("squint", *parts, prior=prior, low=low, high=high)
 
 
 def start(hp: SquintHparams, prior: Array) -> SquintStats:
@@ -80,8 +81,8 @@ def open_squares(hp: ExpertHparams, prior: Array) -> Array:
     return jnp.zeros_like(prior)
 
 
-def add_squares(hp: ExpertHparams, account: Account, state: ExpertState, seen: Seen) -> Array:
-    return account.own + seen.regret**2
+def terms(hp: ExpertHparams, account: Account, state: ExpertState, seen: Seen) -> Array:
+    return seen.regret**2
 
 
 def both_sides(hp: ExpertHparams, account: Account, u: PyTree) -> Certificate:
@@ -93,7 +94,7 @@ def both_sides(hp: ExpertHparams, account: Account, u: PyTree) -> Certificate:
 
 
 second_order = expert_theorem(
-    "second_order", "Koolen, van Erven 2015, on a grid", open_squares, add_squares, both_sides
+    "second_order", "Koolen, van Erven 2015, on a grid", both_sides, terms, open_squares
 )
 
 

@@ -38,8 +38,7 @@ from olx.core import Learner, Scalar
 from olx.frameworks.ftrl import composite_regret, ftrl
 from olx.mirrors.euclidean import euclidean
 from olx.regularizers.adagrad import adagrad as regularizer
-from olx.regularizers.composite import composite
-from olx.regularizers.growing import growing
+from olx.regularizers.growing import composite, growing
 
 
 @public

@@ -14,7 +14,7 @@ from olx import _check as check
 from olx._refusal import public
 from olx.core import Learner, Scalar
 from olx.frameworks.omd import omd
-from olx.mirrors._stretch import stretched
+from olx.mirrors.combinators import stretch
 from olx.mirrors.entropy import negative_entropy
 from olx.mirrors.signed_entropy import signed_entropy
 
@@ -32,7 +32,7 @@ def exponentiated_gradient(eta: Scalar, total: Scalar = 1.0) -> Learner:
     [0.5, 0.145, 0.063, 0.034]
     """
     total = check.positive("total", total)
-    return omd(eta, stretched(negative_entropy(), total))
+    return omd(eta, stretch(negative_entropy(), total))
 
 
 @public

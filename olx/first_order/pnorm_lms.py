@@ -29,7 +29,7 @@ from olx.frameworks.ftrl import FTRLHparams, FTRLState, ftrl
 from olx.frameworks.lift import dot
 from olx.mirrors.base import MirrorMap
 from olx.mirrors.pnorm import pnorm
-from olx.regularizers.largest_context import largest_context
+from olx.regularizers.growing import largest_context
 from olx.theorem import DOMAIN, MET, UNIT_WEIGHTS, ZERO, Certificate, latest, summed
 
 

@@ -63,9 +63,7 @@ from olx.frameworks.accounts import Regret
 from olx.frameworks.ftrl import FTRLHparams, FTRLState, ftrl
 from olx.regularizers import scale_invariant_adagrad as adagrad_regularizer
 from olx.regularizers import scale_invariant_pnorm as pnorm_regularizer
-from olx.regularizers.scale_invariant_adagrad import level as adagrad_level
-from olx.regularizers.scale_invariant_pnorm import exponent
-from olx.regularizers.scale_invariant_pnorm import level as pnorm_level
+from olx.regularizers.scale_invariant import adagrad_level, exponent, pnorm_level
 from olx.theorem import Certificate, Theorem
 
 

@@ -33,7 +33,7 @@ from olx.frameworks.ascents.base import Ascent, Problem, always
 from olx.frameworks.lift import dot, size_of_dot
 from olx.frameworks.mistakes import hinge_mistakes, on_hinge
 from olx.frameworks.primal_dual import Account, DualAscentHparams, DualAscentState
-from olx.losses.labels import of_classes
+from olx.losses.classes import class_rows
 from olx.losses.margin import margin, tie_if_rounding
 from olx.losses.score import ScoreLoss, check_convex, of_score
 from olx.mirrors.base import MirrorMap
@@ -79,7 +79,7 @@ def dual_ascent(
     facts = Facts(coordinates=coordinates, decision=Decision(decision, score) if costly else None)
     needs = lift_needs(LOSS, loss)
     if loss.of_classes:
-        needs += (of_classes("dual_ascent"),)
+        needs += (class_rows("dual_ascent"),)
     theorems = (
         primal_dual.primal_dual_inequality,
         weak_duality,

@@ -46,8 +46,7 @@ from olx.facts import Facts, Separable
 from olx.frameworks import accounts
 from olx.frameworks.accounts import Regret, Step
 from olx.mirrors.base import MirrorMap
-from olx.regularizers.constant import as_regularizer, constant
-from olx.regularizers.constant import init as unchanging
+from olx.regularizers.growing import as_regularizer, constant, constant_init
 from olx.theorem import DOMAIN, About, Certificate, Theorem
 
 
@@ -237,7 +236,7 @@ class Leads:
         if jax.tree.structure(hp.direction) != jax.tree.structure(Partial(downhill)):
             return False
         if self.init_fn is None:
-            return hp.regularizer.init_fn is not unchanging
+            return hp.regularizer.init_fn is not constant_init
         return self == Leads(hp.regularizer.init_fn, hp.regularizer.update_fn)
 
 

@@ -31,7 +31,7 @@ from olx._refusal import public
 from olx.core import Feedback, Learner, Scalar
 from olx.facts import AddsContext, Facts, Rowwise
 from olx.frameworks.lift import dot, transposed
-from olx.losses.labels import of_classes
+from olx.losses.classes import class_rows
 from olx.losses.score import ScoreLoss, check_convex
 from olx.theorem import ZERO, Certificate, latest, summed
 from olx.wrapper import LOSS, lift_needs
@@ -70,7 +70,7 @@ def implicit(eta: Scalar, loss: ScoreLoss) -> Learner:
         check_convex(loss)
     hparams, needs = ImplicitHparams(eta, loss), lift_needs(LOSS, loss)
     if loss.of_classes:
-        needs += (of_classes("implicit"),)
+        needs += (class_rows("implicit"),)
     return Learner(
         hparams,
         init,

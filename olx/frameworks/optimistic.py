@@ -40,7 +40,7 @@ from olx.frameworks import accounts
 from olx.frameworks.accounts import Approach, Step
 from olx.frameworks.hints import last_gradient
 from olx.mirrors.base import MirrorMap, start_inside
-from olx.regularizers.constant import as_regularizer
+from olx.regularizers.growing import as_regularizer
 from olx.theorem import Theorem
 
 

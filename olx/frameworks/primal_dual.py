@@ -36,9 +36,7 @@ from olx.frameworks.lift import dot
 from olx.losses.score import ScoreLoss
 from olx.mirrors.base import MirrorMap
 from olx.schedules.fixed import SelfBoundedHparams, at_horizon, no_stats
-from olx.schedules.own_loss import at as at_own_loss
-from olx.schedules.root_norms import at as at_root_norms
-from olx.schedules.root_rounds import at as at_root_rounds
+from olx.schedules.roots import own_loss_at, root_norms_at, root_rounds_at
 from olx.theorem import DOMAIN, Certificate, Theorem
 
 
@@ -180,13 +178,13 @@ def regret_theorems(hp: DualAscentHparams) -> tuple[Theorem, ...]:
         return ()
     step, is_lipschitz = hp.eta.at_fn, hp.loss.lipschitz is not None
     is_bounded = hp.loss.self_bound is not None
-    by_loss = is_bounded and step is at_own_loss
+    by_loss = is_bounded and step is own_loss_at
     chosen = (
         (lipschitz, fixed(hp)),
         (self_bounded, fixed(hp) and is_bounded),
         (horizon, step is at_horizon),
-        (root_rounds, step is at_root_rounds),
-        (root_norms, is_lipschitz and step is at_root_norms),
+        (root_rounds, step is root_rounds_at),
+        (root_norms, is_lipschitz and step is root_norms_at),
         (own_loss, by_loss),
         (bounded_loss, by_loss and hp.eta.hparams.complexity is not None),
     )

@@ -21,11 +21,11 @@ from olx.hindsight.shifting import Pruning as Pruning
 from olx.hindsight.shifting import best_pruning_in_hindsight as best_pruning_in_hindsight
 from olx.hindsight.shifting import best_shifting_expert as best_shifting_expert
 from olx.hindsight.shifting import edge_losses as edge_losses
+from olx.hindsight.stream_sets import Part as Part
+from olx.hindsight.stream_sets import StreamSet as StreamSet
+from olx.hindsight.stream_sets import label_losses as label_losses
+from olx.hindsight.stream_sets import linear_losses as linear_losses
+from olx.hindsight.stream_sets import score_losses as score_losses
 from olx.hindsight.worst_case import Looseness as Looseness
-from olx.hindsight.worst_case import Part as Part
-from olx.hindsight.worst_case import StreamSet as StreamSet
 from olx.hindsight.worst_case import WorstCase as WorstCase
-from olx.hindsight.worst_case import label_losses as label_losses
-from olx.hindsight.worst_case import linear_losses as linear_losses
-from olx.hindsight.worst_case import score_losses as score_losses
 from olx.hindsight.worst_case import worst_case as worst_case

@@ -11,7 +11,7 @@ Shalev-Shwartz, Online Learning: Theory, Algorithms, and Applications, 2007, sec
 """
 
 from collections.abc import Callable
-from typing import Any
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -19,6 +19,7 @@ import numpy as np
 from jax.core import Tracer
 from jax.flatten_util import ravel_pytree
 from jax.tree_util import Partial
+from jax.typing import DTypeLike
 from jaxtyping import Array, PyTree
 
 from olx import _check as check
@@ -47,6 +48,16 @@ class Hindsight:
     u: PyTree
     value: Array
     gap: Array
+
+
+class _Problem(NamedTuple):
+    loss: Loss
+    apply: Callable[[PyTree, PyTree], PyTree]
+    rounds: Rounds
+    params: PyTree
+    domain: ConvexSet
+    tolerance: Scalar
+    steps: Scalar
 
 
 @public
@@ -105,13 +116,12 @@ def best_in_hindsight(
         check.same_shape("context", one, "params", params)
     elif apply is itself and np.shape(params) == ():
         linear, rounds = True, rounds._replace(context=jnp.ones_like(weights(rounds, params.dtype)))
-    loss, apply = as_tree(loss), as_tree(apply)
+    given = _Problem(as_tree(loss), as_tree(apply), rounds, params, domain, tolerance, steps)
     if linear:
-        check_convex_in_score(loss, rounds, jnp.result_type(*jax.tree.leaves(params)))
+        check_convex_in_score(given.loss, rounds, jnp.result_type(*jax.tree.leaves(params)))
     else:
-        refuse_above(_above(loss, apply, rounds, params, domain))
-    solver = _linear if linear else _general
-    return solver(loss, apply, rounds, params, domain, tolerance, steps)
+        refuse_above(_above(given))
+    return _linear(given) if linear else _general(given)
 
 
 def _check_data(loss: Loss, rounds: Rounds, params: PyTree) -> None:
@@ -124,22 +134,14 @@ def _check_data(loss: Loss, rounds: Rounds, params: PyTree) -> None:
 
 
 @compiled
-def _above(loss: Loss, apply: Callable, rounds: Rounds, params: PyTree, domain: ConvexSet) -> Array:
-    flat, unravel = ravel_pytree(params)
-    total = _total(loss, apply, rounds, unravel)
-    return above_lines(total, flat, _flat(domain, unravel).project)
+def _above(given: _Problem) -> Array:
+    flat, unravel = ravel_pytree(given.params)
+    return above_lines(_total(given, unravel), flat, _flat(given.domain, unravel).project)
 
 
 @compiled
-def _linear(
-    loss: Loss,
-    apply: Callable,
-    rounds: Rounds,
-    params: PyTree,
-    domain: ConvexSet,
-    tolerance: Scalar,
-    steps: int,
-) -> Hindsight:
+def _linear(given: _Problem) -> Hindsight:
+    loss, _, rounds, params, domain, tolerance, steps = given
     flat, unravel = ravel_pytree(params)
     x = jax.vmap(lambda context: ravel_pytree(context)[0])(rounds.context)
     weight = weights(rounds, flat.dtype)
@@ -150,9 +152,8 @@ def _linear(
 
     inside = _flat(domain, unravel)
     if not domain.bounded:
-        return _hindsight(
-            solvers.solve_linear_model(look, x, flat, inside, tolerance, steps), unravel
-        )
+        best = solvers.solve_linear_model(look, x, flat, inside, tolerance, steps)
+        return _hindsight(best, unravel)
     # Accelerated gradients are fast if the loss is smooth; else the multipliers continue.
     total = lambda w: jnp.sum(look(x @ w)[0])
     first = solvers.solve_projected(total, flat, inside, tolerance, steps / 20)
@@ -164,25 +165,17 @@ def _linear(
 
 
 @compiled
-def _general(
-    loss: Loss,
-    apply: Callable,
-    rounds: Rounds,
-    params: PyTree,
-    domain: ConvexSet,
-    tolerance: Scalar,
-    steps: int,
-) -> Hindsight:
-    flat, unravel = ravel_pytree(params)
-    total = _total(loss, apply, rounds, unravel)
-    best = solvers.solve_projected(total, flat, _flat(domain, unravel), tolerance, steps)
+def _general(given: _Problem) -> Hindsight:
+    flat, unravel = ravel_pytree(given.params)
+    total, inside = _total(given, unravel), _flat(given.domain, unravel)
+    best = solvers.solve_projected(total, flat, inside, given.tolerance, given.steps)
     return _hindsight(best, unravel)
 
 
-def _total(loss: Loss, apply: Callable, rounds: Rounds, unravel: Callable) -> Callable:
+def _total(given: _Problem, unravel: Callable) -> Callable[[Array], Array]:
     def total(w: Array) -> Array:
-        losses = comparator_losses(loss, rounds, unravel(w), apply)
-        return jnp.vdot(weights(rounds, losses.dtype), losses)
+        losses = comparator_losses(given.loss, given.rounds, unravel(w), given.apply)
+        return jnp.vdot(weights(given.rounds, losses.dtype), losses)
 
     return total
 
@@ -201,7 +194,7 @@ _ROWS = 64  # the number of rows whose losses are tested
 _STEPS = np.linspace(-4.0, 4.0, 17)
 
 
-def check_convex_in_score(loss: Any, rounds: Rounds, dtype: Any) -> None:
+def check_convex_in_score(loss: Loss, rounds: Rounds, dtype: DTypeLike) -> None:
     """Refuse a loss of the score that is not convex on some of the rounds tested."""
     some = jax.tree.map(lambda leaf: leaf[:_ROWS], rounds.outcome)
     refuse_above(_above_scores(loss, some, jnp.asarray(_STEPS, dtype)))
@@ -218,7 +211,7 @@ def refuse_above(above: Array) -> None:
 
 
 @compiled
-def _above_scores(loss: Any, outcome: PyTree, steps: Array) -> Array:
+def _above_scores(loss: Loss, outcome: PyTree, steps: Array) -> Array:
     def one(outcome: PyTree) -> Array:
         leaves = [leaf for leaf in jax.tree.leaves(outcome) if jnp.ndim(leaf) == 0]
         lines = jnp.stack([steps] + [steps + jnp.asarray(leaf, steps.dtype) for leaf in leaves])

@@ -21,12 +21,13 @@ Adaptive Online Learning, 2016, chapter 2, lemma 5.
 """
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.flatten_util import ravel_pytree
+from jax.typing import DTypeLike
 from jaxtyping import Array, Float, PyTree
 
 from olx import _check as check
@@ -71,9 +72,7 @@ def regret(
     >>> regret(run, jnp.dot, rounds, jnp.array([0.0, 1.0])).tolist()
     [0.5, 1.0, 0.5]
     """
-    play = lambda u, one: loss(apply(u, one.context), one.outcome)
-    losses = _losses(jax.vmap(play, (None, 0)), apply, u, rounds)
-    return _curve(run, rounds, losses)
+    return _curve(run, rounds, _losses(loss, apply, u, rounds, None))
 
 
 @public
@@ -84,9 +83,7 @@ def shifting_regret(
 
     us: parameters with a leading axis of rounds on every leaf.
     """
-    play = lambda u, one: loss(apply(u, one.context), one.outcome)
-    losses = _losses(jax.vmap(play), apply, us, rounds)
-    return _curve(run, rounds, losses)
+    return _curve(run, rounds, _losses(loss, apply, us, rounds, 0))
 
 
 @public
@@ -94,8 +91,7 @@ def comparator_losses(
     loss: Loss, rounds: Rounds, u: PyTree, apply: Model = itself
 ) -> Float[Array, " T"]:
     """The loss of `u` in every round, not multiplied by weights."""
-    play = lambda u, one: loss(apply(u, one.context), one.outcome)
-    return _losses(jax.vmap(play, (None, 0)), apply, u, rounds)
+    return _losses(loss, apply, u, rounds, None)
 
 
 @public
@@ -154,18 +150,22 @@ def check_sequence(us: PyTree) -> None:
         raise RefusedType("`us` holds a number; every leaf needs a leading axis of rounds.")
 
 
-def weights(rounds: Rounds, dtype: Any) -> Float[Array, " T"]:
+def weights(rounds: Rounds, dtype: DTypeLike) -> Float[Array, " T"]:
     """The weight of every round; 1 if none is given."""
     if rounds.weight is not None:
         return jnp.asarray(rounds.weight, dtype)
     return jnp.ones(jax.tree.leaves(rounds)[0].shape[0], dtype)
 
 
-def _losses(play: Callable, apply: Model, u: PyTree, rounds: Rounds) -> Array:
-    """The losses of a comparator; refuses one that does not have one number per round."""
+def _losses(loss: Loss, apply: Model, u: PyTree, rounds: Rounds, axis: int | None) -> Array:
+    """The losses of a comparator; refuses one that does not have one number per round.
+
+    axis: of rounds in `u`; None if it plays the same `u` in all rounds.
+    """
     check.instance("rounds", rounds, Rounds)
+    play = lambda u, one: loss(apply(u, one.context), one.outcome)
     try:
-        losses = play(u, rounds)
+        losses = jax.vmap(play, (axis, 0))(u, rounds)
     except (TypeError, ValueError) as error:
         raise RefusedType(f"{_why(apply, u, rounds)} ({str(error).splitlines()[0]}).") from error
     if losses.ndim != 1:

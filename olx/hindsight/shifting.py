@@ -29,7 +29,7 @@ from jaxtyping import Array, Float, Int
 from olx import _check as check
 from olx._refusal import RefusedType, RefusedValue, public
 from olx.core import Loss, Rounds
-from olx.experts.paths import on_edges, path_losses
+from olx.experts.best_pruning import on_edges, path_losses
 from olx.hindsight.regret import weights
 
 

@@ -2,9 +2,7 @@ r"""The worst regret of a learner over a few rounds, found by gradient ascent on
 
 $$\max_{y_1, \dots, y_T \in Y} \; \max_{u \in U} \; \sum_{t \le T} \ell(a_t, y_t) - \ell(u, y_t).$$
 
-A set of streams says what every round may hold: contexts $x_t \in X$ and outcomes $y_t \in Y$, for
-convex sets of `olx.convex.sets`, or the labels $\pm 1$. A projection of optax gives a set, too:
-`sets.projected(optax.projections.projection_hypercube)`.
+The legal streams are those of `olx.hindsight.stream_sets`.
 
 The actions $a_t$ depend on the stream through the learner, and `rollout` is differentiable. So the
 stream and the comparator climb together: each part of each round takes a step of a given length
@@ -26,7 +24,7 @@ Approach, 2014.
 
 import functools
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -39,7 +37,7 @@ from optax import tree
 from olx import _check as check
 from olx import _numeric as safe
 from olx._cache import compiled
-from olx._pytree import as_tree, pytree, static
+from olx._pytree import as_tree, pytree
 from olx._refusal import RefusedType, RefusedValue, public
 from olx.convex.sets import ConvexSet
 from olx.core import Learner, Loss, Rounds, Scalar
@@ -49,255 +47,11 @@ from olx.engine.explain import errors_explained
 from olx.engine.rollout import rollout
 from olx.frameworks.lift import LiftHparams
 from olx.hindsight.regret import comparator_losses, itself, regret
-from olx.losses.points import linear_loss
+from olx.hindsight.stream_sets import Part, StreamSet, draw_values, refuse_unbounded
 from olx.record import trace
 from olx.streams.checks import check_params, judge, needs_of
 from olx.streams.stream import Stream
 from olx.theorem import Certificates, Theorem
-
-
-class Search(NamedTuple):
-    """What does not change in a search."""
-
-    learner: Learner
-    loss: Loss
-    apply: Partial
-    params: PyTree
-
-
-class Play(NamedTuple):
-    """The contexts and outcomes of all rounds, and the comparator; or what belongs to each."""
-
-    context: Any
-    outcome: Any
-    u: Any
-
-
-class Climb(NamedTuple):
-    """The end of each search."""
-
-    play: Play  # the best one seen
-    value: Float[Array, " searches"]  # its regret
-    finite: Bool[Array, " searches"]  # whether all regrets and gradients were finite
-    moves: Bool[Array, " searches"]  # whether the first regret changes with the stream
-    integers: list  # of the state after each stream: the smallest and the largest
-
-
-def rounds_of(play: Play) -> Rounds:
-    return Rounds(play.context, play.outcome)
-
-
-def is_whole(leaf: Any) -> bool:
-    """Whether a part of a state holds integers or booleans."""
-    return jnp.issubdtype(leaf.dtype, jnp.integer) or leaf.dtype == bool
-
-
-def starts_of(
-    parts: Play, params: PyTree, rounds: int, searches: int, key: Array
-) -> tuple[Play, Play]:
-    """The start of each search, and the sizes of the sets; refuses an unbounded set."""
-    starts, lengths = _draw(parts, params, rounds, searches, key)
-    names = Play("streams.context", "streams.outcome", "comparators")
-    for name, part, seen in zip(names, parts, lengths, strict=True):
-        if part is not None:
-            refuse_unbounded(name, part, seen)
-    return starts, jax.tree.map(lambda seen: seen[0], lengths)
-
-
-@functools.partial(compiled, static=(2, 3))
-def _draw(parts: Play, params: PyTree, rounds: int, searches: int, key: Array) -> tuple[Play, Play]:
-    def rows(part: Any, key: Array) -> tuple:
-        if part is None:
-            return None, None
-        every, lengths = draw_values(part, part.shape(params), searches * rounds, key)
-        fold = lambda leaf: leaf.reshape(searches, rounds, *leaf.shape[1:])
-        return jax.tree.map(fold, every), lengths
-
-    context, outcome, u = jax.random.split(key, 3)
-    found = (
-        rows(parts.context, context),
-        rows(parts.outcome, outcome),
-        draw_values(parts.u, parts.u.shape(params), searches, u),
-    )
-    starts, lengths = zip(*found, strict=True)
-    return Play(*starts), Play(*lengths)
-
-
-@functools.partial(compiled, static=(5,))
-def ascend(game: Search, parts: Play, starts: Play, sizes: Play, pace: Scalar, steps: int) -> Climb:
-    """Search from each start; keep the best stream of each search."""
-    kind = jnp.result_type(*jax.tree.leaves(game.params))
-    angles = jnp.pi * jnp.arange(steps, dtype=kind) / steps
-    paces = jnp.asarray(pace, kind) * (1 + jnp.cos(angles)) / 2
-    look = jax.value_and_grad(functools.partial(_regret, game), has_aux=True)
-
-    def step(best: tuple, pace: Array) -> tuple:
-        play, kept, most = best
-        (value, integers), slope = look(play)
-        kept, most = _better(kept, most, play, value)
-        finite = jnp.isfinite(value) & _all_finite(slope)
-        moves = tree.norm((slope.context, slope.outcome)) > 0
-        return (_take_step(parts, sizes, pace, play, slope), kept, most), (finite, moves, integers)
-
-    def search(start: Play) -> Climb:
-        lowest = jnp.asarray(-jnp.inf, kind)
-        (play, kept, most), seen = lax.scan(step, (start, start, lowest), paces)
-        kept, most = _better(kept, most, play, _regret(game, play)[0])
-        finite, moves, integers = seen
-        ends = [jnp.stack([jnp.min(leaf, axis=0), jnp.max(leaf, axis=0)]) for leaf in integers]
-        return Climb(kept, most, jnp.all(finite), moves[0], ends)
-
-    return jax.vmap(search)(starts)
-
-
-def _regret(game: Search, play: Play) -> tuple[Array, list]:
-    """The regret after the last round, and the integers of the last state."""
-    rounds = rounds_of(play)
-    run = rollout(game.learner, game.loss, rounds, game.params)
-    theirs = comparator_losses(game.loss, rounds, play.u, game.apply)
-    whole = [leaf.astype(int) for leaf in jax.tree.leaves(run.state) if is_whole(leaf)]
-    return jnp.sum(run.losses - theirs), whole
-
-
-def _better(kept: Play, most: Array, play: Play, value: Array) -> tuple[Play, Array]:
-    more = value > most
-    return jax.tree.map(lambda a, b: jnp.where(more, a, b), play, kept), jnp.where(
-        more, value, most
-    )
-
-
-def _all_finite(slope: Play) -> Array:
-    return jnp.all(jnp.stack([jnp.all(jnp.isfinite(leaf)) for leaf in jax.tree.leaves(slope)]))
-
-
-def _take_step(parts: Play, sizes: Play, pace: Array, play: Play, slope: Play) -> Play:
-    """One step of every part of every round, and of the comparator."""
-
-    def one(part: Any, size: Any, own: PyTree, slope: PyTree) -> PyTree:
-        share = safe.divide(pace * jnp.asarray(size, pace.dtype), tree.norm(slope))
-        return part.project(tree.add_scale(own, share, slope))
-
-    def rows(part: Any, size: Any, own: PyTree, slope: PyTree) -> PyTree:
-        each = jax.vmap(lambda own, slope: one(part, size, own, slope))
-        return None if part is None else each(own, slope)
-
-    return Play(
-        rows(parts.context, sizes.context, play.context, slope.context),
-        rows(parts.outcome, sizes.outcome, play.outcome, slope.outcome),
-        one(parts.u, sizes.u, play.u, slope.u),
-    )
-
-
-_FAR, _FARTHER = 1e4, 1e6  # two distances from which a set is looked at
-
-
-@pytree
-class Part:
-    """What one part of a round may be.
-
-    project: any value -> the nearest legal value.
-    like: a tree of the shape of a value; None if it is shaped like the decision.
-    bounded: whether the set is known to be bounded; else a search looks at its projection.
-    """
-
-    project: Partial
-    like: PyTree = None
-    bounded: bool = static(default=False)
-
-    def shape(self, params: PyTree) -> PyTree:
-        """Zeros of the shape of a value, in the dtype of the decision."""
-        kind = jnp.result_type(*jax.tree.leaves(params))
-        zeros = lambda leaf: jnp.zeros(jnp.shape(leaf), kind)
-        return jax.tree.map(zeros, params if self.like is None else self.like)
-
-
-@pytree
-class StreamSet:
-    """All streams whose rounds are legal, and the loss of a round; see `linear_losses`."""
-
-    loss: Loss  # (action, outcome) -> scalar, a pytree
-    outcome: Part
-    context: Part | None = None  # None: rounds have no context
-
-
-@public
-def linear_losses(gradients: ConvexSet) -> StreamSet:
-    r"""Linear losses $\langle w, g_t \rangle$ with $g_t$ in a set; $g_t$ is shaped like a decision.
-
-    gradients: `sets.ball(G)` for Lipschitz losses, `sets.box(0.0, 1.0)` for losses of experts. A
-        learner that uses gradients alone has its worst regret over convex losses on linear ones.
-
-    >>> from olx.convex import sets
-    >>> linear_losses(sets.ball(1.0)).context is None
-    True
-    """
-    return StreamSet(linear_loss, _part("gradients", gradients))
-
-
-@public
-def score_losses(loss: Loss, rows: ConvexSet, outcomes: ConvexSet) -> StreamSet:
-    r"""A loss of a score and a number $y_t$, with rows $x_t$ that are shaped like the decision.
-
-    rows: `sets.ball(X)` for rows of at most that length.
-    outcomes: `sets.box(-Y, Y)` for targets of at most that size.
-    """
-    check.takes("loss", loss, "score", "outcome")
-    outcome = _part("outcomes", outcomes, jnp.zeros(()))
-    return StreamSet(as_tree(loss), outcome, _part("rows", rows))
-
-
-@public
-def label_losses(loss: Loss, rows: ConvexSet) -> StreamSet:
-    r"""A loss of a score and a label $\pm 1$, with rows that are shaped like the decision.
-
-    The labels of a search are drawn at its start, and it moves the rows alone.
-    """
-    check.takes("loss", loss, "score", "label")
-    labels = Part(Partial(_sign), jnp.zeros(()), bounded=True)
-    return StreamSet(as_tree(loss), labels, _part("rows", rows))
-
-
-def draw_values(part: Part, like: PyTree, count: int, key: Array) -> tuple[PyTree, Array]:
-    """Random legal values, each between two of the boundary, and the length of the set.
-
-    The length is that of the longest of these points, seen from two distances. The second is much
-    larger than the first for a set without a bound.
-    """
-    first, second, share = jax.random.split(key, 3)
-    ends = [_normal(one, like, count) for one in (first, second)]
-    project = jax.vmap(part.project)
-    near, other = [project(tree.scale(_FAR, end)) for end in ends]
-    mix = lambda share, a, b: jax.tree.map(lambda a, b: a + share * (b - a), a, b)
-    shares = jax.random.uniform(share, (count,), jax.tree.leaves(like)[0].dtype)
-    far = project(tree.scale(_FARTHER, ends[0]))
-    lengths = [jnp.max(jax.vmap(tree.norm)(points)) for points in (near, far)]
-    return project(jax.vmap(mix)(shares, near, other)), jnp.stack(lengths)
-
-
-def refuse_unbounded(name: str, part: Part, lengths: Array) -> None:
-    """Refuse a set that has no bound, by the lengths that `draw_values` gave."""
-    if not part.bounded and bool(lengths[1] > 10 * lengths[0]):
-        raise RefusedValue(
-            f"`{name}` must be bounded, got a set that holds points of length "
-            f"{float(lengths[1]):.3g}; without a bound the regret has none. Give a bounded set, as "
-            "`sets.ball(1.0)`."
-        )
-
-
-def _part(name: str, domain: ConvexSet, like: PyTree = None) -> Part:
-    check.instance(name, domain, ConvexSet)
-    return Part(domain.project, like, domain.bounded)
-
-
-def _normal(key: Array, like: PyTree, count: int) -> PyTree:
-    leaves, structure = jax.tree.flatten(like)
-    keys = jax.random.split(key, len(leaves))
-    draw = lambda key, leaf: jax.random.normal(key, (count, *leaf.shape), leaf.dtype)
-    return structure.unflatten([draw(*pair) for pair in zip(keys, leaves, strict=True)])
-
-
-def _sign(y: Array) -> Array:
-    return jnp.where(y >= 0, jnp.ones_like(y), -jnp.ones_like(y))
 
 
 class Looseness(NamedTuple):
@@ -333,6 +87,33 @@ class WorstCase:
             one.name: Looseness(over(one.right, one.left), last(one.published, one.left))
             for one in self.proofs or ()
         }
+
+
+class Search(NamedTuple):
+    """What does not change in a search."""
+
+    learner: Learner
+    loss: Loss
+    apply: Partial
+    params: PyTree
+
+
+class Play(NamedTuple):
+    """The contexts and outcomes of all rounds, and the comparator; or what belongs to each."""
+
+    context: PyTree
+    outcome: PyTree
+    u: PyTree
+
+
+class Climb(NamedTuple):
+    """The end of each search."""
+
+    play: Play  # the best one seen
+    value: Float[Array, " searches"]  # its regret
+    finite: Bool[Array, " searches"]  # whether all regrets and gradients were finite
+    moves: Bool[Array, " searches"]  # whether the first regret changes with the stream
+    integers: list  # of the state after each stream: the smallest and the largest
 
 
 @public
@@ -385,16 +166,16 @@ def worst_case(
     params = jax.tree.map(jnp.asarray, params)
     u = Part(comparators.project, None, comparators.bounded)
     parts = Play(streams.context, streams.outcome, u)
-    starts, sizes = starts_of(parts, params, rounds, searches, key)
+    starts, sizes = _starts(parts, params, rounds, searches, key)
     _check_needs(learner, streams, params, starts)
     game = Search(learner, streams.loss, as_tree(apply), params)
-    first = rounds_of(jax.tree.map(lambda leaf: leaf[0], starts))
+    first = _rounds_of(jax.tree.map(lambda leaf: leaf[0], starts))
     with errors_explained(learner, streams.loss, params, first):
         jax.eval_shape(lambda u: comparator_losses(streams.loss, first, u, apply), params)
-        climb = ascend(game, parts, starts, sizes, pace, steps)
+        climb = _ascend(game, parts, starts, sizes, pace, steps)
     _refuse(learner, params, climb)
     best = jax.tree.map(lambda leaf: leaf[jnp.argmax(climb.value)], climb.play)
-    found = Stream(rounds_of(best), best.u)
+    found = Stream(_rounds_of(best), best.u)
     run = rollout(learner, streams.loss, found.rounds, params, record=trace)
     reached = regret(run, streams.loss, found.rounds, best.u, apply)[-1]
     if theorems is None:
@@ -411,7 +192,7 @@ def _check_needs(learner: Learner, streams: StreamSet, params: PyTree, starts: P
             "context; give `score_losses` or `label_losses`."
         )
     flat = lambda leaf: np.asarray(leaf).reshape(-1, *leaf.shape[2:])
-    rows = jax.tree.map(flat, rounds_of(starts))
+    rows = jax.tree.map(flat, _rounds_of(starts))
     try:
         judge(needs_of(learner, streams.loss), params, rows)
     except ValueError as error:
@@ -445,4 +226,111 @@ def _refuse(learner: Learner, params: PyTree, climb: Climb) -> None:
 def _integers(learner: Learner, params: PyTree) -> list[str]:
     """The names of the parts of the state that no gradient passes through."""
     state = jax.tree_util.tree_leaves_with_path(jax.eval_shape(learner.init, params))
-    return [f"`state{jax.tree_util.keystr(path)}`" for path, leaf in state if is_whole(leaf)]
+    return [f"`state{jax.tree_util.keystr(path)}`" for path, leaf in state if _is_whole(leaf)]
+
+
+def _is_whole(leaf: Array) -> bool:
+    """Whether a part of a state holds integers or booleans."""
+    return jnp.issubdtype(leaf.dtype, jnp.integer) or leaf.dtype == bool
+
+
+def _rounds_of(play: Play) -> Rounds:
+    return Rounds(play.context, play.outcome)
+
+
+def _starts(
+    parts: Play, params: PyTree, rounds: int, searches: int, key: Array
+) -> tuple[Play, Play]:
+    """The start of each search, and the sizes of the sets; refuses an unbounded set."""
+    starts, lengths = _draw(parts, params, rounds, searches, key)
+    names = Play("streams.context", "streams.outcome", "comparators")
+    for name, part, seen in zip(names, parts, lengths, strict=True):
+        if part is not None:
+            refuse_unbounded(name, part, seen)
+    return starts, jax.tree.map(lambda seen: seen[0], lengths)
+
+
+@functools.partial(compiled, static=(2, 3))
+def _draw(parts: Play, params: PyTree, rounds: int, searches: int, key: Array) -> tuple[Play, Play]:
+    def rows(part: Part | None, key: Array) -> tuple:
+        if part is None:
+            return None, None
+        every, lengths = draw_values(part, part.shape(params), searches * rounds, key)
+        fold = lambda leaf: leaf.reshape(searches, rounds, *leaf.shape[1:])
+        return jax.tree.map(fold, every), lengths
+
+    context, outcome, u = jax.random.split(key, 3)
+    found = (
+        rows(parts.context, context),
+        rows(parts.outcome, outcome),
+        draw_values(parts.u, parts.u.shape(params), searches, u),
+    )
+    starts, lengths = zip(*found, strict=True)
+    return Play(*starts), Play(*lengths)
+
+
+@functools.partial(compiled, static=(5,))
+def _ascend(
+    game: Search, parts: Play, starts: Play, sizes: Play, pace: Scalar, steps: int
+) -> Climb:
+    """Search from each start; keep the best stream of each search."""
+    kind = jnp.result_type(*jax.tree.leaves(game.params))
+    angles = jnp.pi * jnp.arange(steps, dtype=kind) / steps
+    paces = jnp.asarray(pace, kind) * (1 + jnp.cos(angles)) / 2
+    look = jax.value_and_grad(functools.partial(_regret, game), has_aux=True)
+
+    def step(best: tuple, pace: Array) -> tuple:
+        play, kept, most = best
+        (value, integers), slope = look(play)
+        kept, most = _better(kept, most, play, value)
+        finite = jnp.isfinite(value) & _all_finite(slope)
+        moves = tree.norm((slope.context, slope.outcome)) > 0
+        return (_take_step(parts, sizes, pace, play, slope), kept, most), (finite, moves, integers)
+
+    def search(start: Play) -> Climb:
+        lowest = jnp.asarray(-jnp.inf, kind)
+        (play, kept, most), seen = lax.scan(step, (start, start, lowest), paces)
+        kept, most = _better(kept, most, play, _regret(game, play)[0])
+        finite, moves, integers = seen
+        ends = [jnp.stack([jnp.min(leaf, axis=0), jnp.max(leaf, axis=0)]) for leaf in integers]
+        return Climb(kept, most, jnp.all(finite), moves[0], ends)
+
+    return jax.vmap(search)(starts)
+
+
+def _regret(game: Search, play: Play) -> tuple[Array, list]:
+    """The regret after the last round, and the integers of the last state."""
+    rounds = _rounds_of(play)
+    run = rollout(game.learner, game.loss, rounds, game.params)
+    theirs = comparator_losses(game.loss, rounds, play.u, game.apply)
+    whole = [leaf.astype(int) for leaf in jax.tree.leaves(run.state) if _is_whole(leaf)]
+    return jnp.sum(run.losses - theirs), whole
+
+
+def _better(kept: Play, most: Array, play: Play, value: Array) -> tuple[Play, Array]:
+    more = value > most
+    best = jax.tree.map(lambda a, b: jnp.where(more, a, b), play, kept)
+    return best, jnp.where(more, value, most)
+
+
+def _all_finite(slope: Play) -> Array:
+    return jnp.all(jnp.stack([jnp.all(jnp.isfinite(leaf)) for leaf in jax.tree.leaves(slope)]))
+
+
+def _take_step(parts: Play, sizes: Play, pace: Array, play: Play, slope: Play) -> Play:
+    """One step of every part of every round, and of the comparator."""
+
+    def one(part: Part, size: Array, own: PyTree, slope: PyTree) -> PyTree:
+        share = safe.divide(pace * jnp.asarray(size, pace.dtype), tree.norm(slope))
+        return part.project(tree.add_scale(own, share, slope))
+
+    def rows(part: Part | None, size: Array, own: PyTree, slope: PyTree) -> PyTree:
+        if part is None:
+            return None
+        return jax.vmap(lambda own, slope: one(part, size, own, slope))(own, slope)
+
+    return Play(
+        rows(parts.context, sizes.context, play.context, slope.context),
+        rows(parts.outcome, sizes.outcome, play.outcome, slope.outcome),
+        one(parts.u, sizes.u, play.u, slope.u),
+    )

@@ -1,3 +1,3 @@
 """The lab: data sets, experiments described by configs, results on disk, reports."""
 
-from olx.lab.comparing import compare as compare
+from olx.lab.compare import compare as compare

@@ -7,36 +7,58 @@ The best configuration is the one of the leaderboard: that with the smallest mea
 seeds. It is played once more by `olx.run`, on the rows of the first seed; every seed has the same
 rows in another order, so no seed is chosen by its luck. With the protocol `split` it has seen the
 rows that it learned on, not those it was tested on.
+
+`olx predict` reads new rows as the first ones were: the same columns, categories, scale and
+intercept. Its table has one row per row of the file:
+
+    prediction             a label of the file, or a number on its scale
+    score                  what the learner played; positive for the larger of two labels
+    score.<label>          one score per label, if there are several
+    probability.<label>    if the loss is one of probabilities: logistic, cross_entropy
 """
 
 import json
 import math
 import os
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
+import jax.numpy as jnp
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet as pq
+from jax.tree_util import Partial
+from jaxtyping import Array, PyTree
 
 import olx
 from olx import _archive as archive
-from olx._refusal import own_name
-from olx.core import Learner
-from olx.engine.savable import check_trust
-from olx.lab import outside, store
-from olx.lab.data.answers import table_of
-from olx.lab.experiment import Experiment
-from olx.lab.jobs import Job, Shelf, game_of
-from olx.lab.refusals import nearest
+from olx._refusal import in_words, own_name
+from olx.core import Feedback, Learner
+from olx.engine.savable import check_trust, is_in
+from olx.lab import store, user_factories
+from olx.lab.config import nearest
+from olx.lab.data.dataset import table_of
+from olx.lab.data.table import Table, outcomes_of
+from olx.lab.experiment import Experiment, Tree
+from olx.lab.fingerprint import slug
+from olx.lab.jobs import Job, fill_in
+from olx.lab.names import LOSS, make
+from olx.lab.prepare import DataCache, job_game
 from olx.lab.report.scores import Score, scores, winners
-from olx.lab.stories import slug
-from olx.lab.sweeps import one
+from olx.lab.tasks import outcomes
+from olx.lab.tasks.metrics import metric_values
+from olx.lab.tasks.task import TASKS
 
 ABOUT = (  # what `olx predict` reads
     "dataset", "learner", "hyperparameters", "rounds", "precision", "task", "loss", "binarize",
     "width", "classes", "unsaved", "table",
 )  # fmt: skip
+JUDGED = (outcomes.signs, outcomes.classes, outcomes.reals)  # tasks with one label per row
+WRITERS: Tree = {".csv": pyarrow.csv.write_csv, ".parquet": pq.write_table}
 KEPT = ("job", "configuration")  # a stored model with the same is not played again
 
 
@@ -44,18 +66,22 @@ class Model(NamedTuple):
     """A trained learner, and where it comes from."""
 
     learner: Learner
-    state: Any
-    about: dict[str, Any]
+    state: PyTree
+    about: Tree
 
 
 def keep(
-    folder: Path, experiment: Experiment, jobs: list[Job], shelf: Shelf, say: Callable[[str], None]
+    folder: Path,
+    experiment: Experiment,
+    jobs: list[Job],
+    cache: DataCache,
+    say: Callable[[str], None],
 ) -> None:
     """Store the best configuration of every learner on every data set; drop other models."""
     place = folder / "models"
-    there = {about["file"]: about for about in listed(folder)}
+    there = {about["file"]: about for about in model_records(folder)}
     wanted: set[str] = set()
-    first = {(job.dataset, job.plan.label): job for job in reversed(jobs)}  # of the first seed
+    first = {(job.dataset, job.learner): job for job in reversed(jobs)}  # of the first seed
     for (dataset, learner), score in _best(folder).items() if experiment.models else ():
         job = first.get((dataset, learner))
         if job is None or not math.isfinite(score.means["loss"]):
@@ -66,14 +92,14 @@ def keep(
         old = there.get(name, {})
         if any(old.get(key) != about[key] for key in KEPT):
             place.mkdir(exist_ok=True)
-            _play(place, about, experiment, job, score, shelf, say)
+            _play(place, about, experiment, job, score, cache, say)
     for path in place.glob("*"):
         if path.stem not in wanted:
             path.unlink()
     shutil.rmtree(folder / "checkpoints", ignore_errors=True)
 
 
-def listed(folder: str | os.PathLike) -> list[dict[str, Any]]:
+def model_records(folder: str | os.PathLike) -> list[Tree]:
     """What the models of a result are."""
     places = sorted((Path(folder) / "models").glob("*.json"))
     found = [store.text(place.parent, place.name, json.loads) for place in places]
@@ -105,7 +131,7 @@ def read(
     if dataset not in datasets:
         raise ValueError(f"{folder} has no data set {dataset!r}; {nearest(dataset, datasets)}")
     stored = {}
-    for about in listed(folder):
+    for about in model_records(folder):
         if missing := [key for key in ABOUT if key not in about]:
             place = folder / "models" / f"{about['file']}.json"
             raise ValueError(f"{place} does not say the {missing[0]} of a model; run its config.")
@@ -124,9 +150,13 @@ def read(
     if about["unsaved"]:
         raise ValueError(f"the model of {about['learner']} was not stored: {about['unsaved']}")
     for module in trust:
-        outside.refuse_inside(f"the model of {about['learner']}", module)
+        user_factories.refuse_inside(f"the model of {about['learner']}", module)
     with jax.enable_x64(about["precision"] == "float64"):
-        loaded = olx.load(folder / "models" / f"{about['file']}.olx", trust=trust)
+        try:
+            loaded = olx.load(folder / "models" / f"{about['file']}.olx", trust=trust)
+        except ValueError as error:
+            hint = "If another version of olx made this result, run its config again."
+            raise ValueError(f"{error} {hint}") from error
     return Model(*loaded, about)
 
 
@@ -136,17 +166,17 @@ def _best(folder: Path) -> dict[tuple[str, str], Score]:
 
 def _play(
     place: Path,
-    about: dict[str, Any],
+    about: Tree,
     experiment: Experiment,
     job: Job,
     score: Score,
-    shelf: Shelf,
+    cache: DataCache,
     say: Callable[[str], None],
 ) -> None:
-    data = shelf.get(job.data, job.seed)
-    game = game_of(experiment, job, data)
-    part = next(part for part in job.plan.parts if score.configuration in part.index)
-    learner = one(part, part.index.index(score.configuration))
+    data = cache.get(job.data, job.seed)
+    game = job_game(experiment, job, data)
+    part, i = job.find(score.configuration)
+    learner = part.learner(i)
     saves = experiment.budget.save < len(game.rounds.outcome)
     done = olx.run(
         learner,
@@ -162,11 +192,11 @@ def _play(
         olx.save(place / f"{about['file']}.olx", learner, done.state)
     except TypeError as error:
         unsaved = str(error)
-        say(f"the model of {job.plan.label} is not stored: {unsaved}")
+        say(f"the model of {job.learner} is not stored: {unsaved}")
     table = table_of(data)
     about |= {
         "dataset": job.dataset,
-        "learner": job.plan.label,
+        "learner": job.learner,
         "hyperparameters": score.hyperparameters,
         "seed": job.seed,
         "rounds": len(game.rounds.outcome),
@@ -176,7 +206,7 @@ def _play(
         "binarize": job.data.binarize,
         "width": data.width,
         "classes": data.classes,
-        "modules": sorted({name.partition(":")[0] for name in job.story["factories"]}),
+        "modules": sorted({name.partition(":")[0] for name in job.fingerprint["factories"]}),
         "unsaved": unsaved,
         "table": None if table is None else json.loads(table.to_json()),
     }
@@ -193,3 +223,117 @@ def _unused(name: str, taken: set[str]) -> str:
 
 def _some(names: list[str]) -> str:
     return ", ".join(names[:8]) + (", ..." if len(names) > 8 else "")
+
+
+class Served(NamedTuple):
+    """The predictions of a model."""
+
+    about: Tree  # the model
+    table: pa.Table
+    judged: dict[str, float]  # mean loss and metrics; empty if the file has no labels
+    note: str  # why the labels of the file were not used, if they were not
+
+
+def predict(
+    result: str | os.PathLike,
+    data: str | os.PathLike,
+    learner: str | None = None,
+    dataset: str | None = None,
+    allow_unknown: bool = False,
+    trust: tuple[str, ...] | list[str] = (),
+) -> Served:
+    """What a model of the result says about the rows of a file.
+
+    data: a file of the kind that the learner was trained on, with or without the labels.
+    learner, dataset: labels of the config; the best learner if None, the only data set if None.
+    allow_unknown: a word that was in no row before becomes zeros; False refuses it.
+    trust: the names of modules outside olx whose functions the model may name, such as your own.
+    """
+    if not Path(data).is_file():
+        raise FileNotFoundError(f"{data}: no such file.")
+    model = read(result, learner, dataset, trust)
+    about = model.about
+    if about["table"] is None:
+        raise ValueError(
+            f"{about['dataset']} is of task {about['task']}, which has no rows of its own to "
+            "predict; load the learner in Python: olx.lab.models.read(result)."
+        )
+    try:
+        table = Table.from_plain(about["table"])
+    except (KeyError, TypeError, AttributeError, ValueError) as error:
+        raise ValueError(
+            f"{result}: how the model of {about['learner']} reads a file cannot be read "
+            f"({in_words(error)}); run its config again."
+        ) from error
+    rows = table.apply(data, allow_unknown=allow_unknown).astype(about["precision"])
+    with jax.enable_x64(about["precision"] == "float64"):
+        actions = olx.predict(model.learner, model.state, rows)
+        columns = _columns(table, about["loss"], actions)
+        judged, note = {}, ""
+        if TASKS[about["task"]].read in JUDGED:
+            try:
+                outcome = outcomes_of(table, Path(data), about["binarize"])
+                judged = {} if outcome is None else _score(about, actions, outcome, trust)
+            except ValueError as error:
+                note = str(error)
+    return Served(about, pa.table(columns), judged, note)
+
+
+def check_suffix(path: Path) -> None:
+    """Refuse a file that predictions cannot be written to."""
+    if path.suffix.lower() not in WRITERS:
+        raise ValueError(f"{path}: predictions are written as .csv or .parquet; name such a file.")
+
+
+def write_predictions(table: pa.Table, path: Path) -> None:
+    """Write predictions as .csv or .parquet."""
+    check_suffix(path)
+    with archive.replacing(path) as file:
+        WRITERS[path.suffix.lower()](table, file)
+
+
+def _columns(table: Table, loss: object, actions: np.ndarray) -> Tree:
+    known = table.labels
+    columns: Tree = {}
+    if actions.ndim == 1 or known.classes:
+        columns["prediction"] = table.predictions(actions)
+    if actions.ndim == 1:
+        columns["score"] = actions
+        if loss == "logistic" and known.signs:
+            columns[f"probability.{known.classes[1]}"] = np.asarray(jax.nn.sigmoid(actions))
+        return columns
+    names = known.classes or range(actions.shape[1])
+    columns |= {f"score.{name}": actions[:, i] for i, name in enumerate(names)}
+    if loss == "cross_entropy":
+        shares = np.asarray(jax.nn.softmax(actions))
+        columns |= {f"probability.{name}": shares[:, i] for i, name in enumerate(names)}
+    return columns
+
+
+def _score(
+    about: Tree, actions: np.ndarray, outcome: np.ndarray, trust: Sequence[str]
+) -> dict[str, float]:
+    """The mean loss and the usual metrics of the task."""
+    task = TASKS[about["task"]]
+    given = about["loss"]
+    own = sorted(user_factories.named_modules(given))
+    if unknown := [module for module in own if not is_in(module, tuple(trust))]:
+        raise ValueError(
+            f"The labels of the file are not used: the loss is of {unknown[0]}, which is no part "
+            f"of olx. If you trust {unknown[0]}, give trust=[{unknown[0]!r}]."
+        )
+    if isinstance(given, dict):
+        given = fill_in(given, about["classes"], about["width"])
+    loss = make("loss", given, *LOSS)
+    outcome = outcome if task.whole else outcome.astype(actions.dtype)
+    value = jax.vmap(loss)(jnp.asarray(actions), jnp.asarray(outcome))
+    metrics = task.usual or task.others[:1]
+
+    def measured(action: Array, seen: Array, paid: Array) -> dict[str, Array]:
+        feedback = Feedback(None, action, seen, Partial(loss), paid, None)
+        return {metric.name: metric.round(feedback) for metric in metrics}
+
+    found = jax.vmap(measured)(jnp.asarray(actions), jnp.asarray(outcome), value)
+    sums = {name: np.sum(each) for name, each in found.items()}
+    means = metric_values(metrics, sums, len(outcome))
+    return {"loss": float(jnp.mean(value)), **{name: float(mean) for name, mean in means.items()}}

@@ -10,7 +10,6 @@ import contextlib
 import os
 from collections.abc import Generator
 from pathlib import Path
-from typing import Any
 
 import jax
 from tqdm import tqdm
@@ -18,16 +17,14 @@ from tqdm import tqdm
 from olx._refusal import own_name
 from olx._terminal import as_line, say_aside
 from olx.engine import checkpoint
-from olx.lab import models, stopping, store
-from olx.lab.clock import Clock, add_outside
+from olx.lab import models, store, worker
 from olx.lab.config import ConfigError
-from olx.lab.environment import environment
-from olx.lab.executors import check, opened
+from olx.lab.executors import Executor, check_executor, open_executor, submit_jobs
 from olx.lab.experiment import Experiment
-from olx.lab.handing import hand_out
-from olx.lab.jobs import Job, Shelf, prepare
-from olx.lab.one_job import play_job
-from olx.lab.opening import begin, refuse_foreign
+from olx.lab.jobs import Job
+from olx.lab.play import Clock, Comparators, add_seconds_outside_jobs, play_job
+from olx.lab.prepare import DataCache, prepare
+from olx.lab.store import check_folder, environment, open_result
 
 
 def run(
@@ -37,7 +34,7 @@ def run(
     *,
     force: bool = False,
     wait: bool = True,
-    executor: Any = None,
+    executor: Executor | str | None = None,
 ) -> store.Result:
     """Play an experiment, store it in the folder `out`, and read the result.
 
@@ -60,34 +57,35 @@ def run(
     [0.01, 0.1]
     """
     folder, clock = Path(out), Clock()
-    check(executor)
+    check_executor(executor)
     _refuse_processes()
     with jax.enable_x64(experiment.precision == "float64"):
-        refuse_foreign(folder, force)
-        shelf = Shelf(experiment)
-        jobs, digests = prepare(experiment, shelf)
+        check_folder(folder, force)
+        cache = DataCache(experiment)
+        jobs, digests = prepare(experiment, cache)
         with contextlib.ExitStack() as stack:
             with own_name("lab"):
                 lock = checkpoint.lock_folder(folder, "result", _say_waiting if wait else None)
                 waited = stack.enter_context(lock)
-            signals = stack.enter_context(stopping.held())
+            signals = stack.enter_context(worker.held_signals())
             if waited:  # the data may have changed since
-                shelf = Shelf(experiment)
-                jobs, digests = prepare(experiment, shelf)
-            stories = [job.story for job in jobs]
-            for line in begin(folder, experiment.text(), stories, digests, environment(), force):
+                cache = DataCache(experiment)
+                jobs, digests = prepare(experiment, cache)
+            fingerprints = [job.fingerprint for job in jobs]
+            opened = folder, experiment.text(), fingerprints, digests, environment(), force
+            for line in open_result(*opened):
                 _say(line)
-            done = store.finished(folder)
+            done = store.finished_jobs(folder)
             todo = [job for job in jobs if job.name not in done]
             played = 0.0
             with (
-                opened(executor, folder) as hands,
+                open_executor(executor, folder) as submitter,
                 _bar(progress, len(jobs), len(jobs) - len(todo)) as bar,
             ):
-                if hands is None:
-                    each = _one_by_one(experiment, todo, shelf, folder, bar)
+                if submitter is None:
+                    each = _one_by_one(experiment, todo, cache, folder, bar)
                 else:
-                    each = hand_out(hands, experiment, todo, folder, signals, _say)
+                    each = submit_jobs(submitter, experiment, todo, folder, signals, _say)
                 with contextlib.closing(each):
                     for seconds in each:
                         played += seconds
@@ -95,9 +93,10 @@ def run(
                         signals.stop_here()
             if todo or not store.is_finished(folder):
                 store.finish(folder, [job.name for job in jobs])
-            models.keep(folder, experiment, jobs, shelf, _say)
+            models.keep(folder, experiment, jobs, cache, _say)
             if todo:
-                add_outside(folder, max(clock.lap("run") - played, 0.0))  # jobs may be side by side
+                seconds = max(clock.lap("run") - played, 0.0)  # jobs may be side by side
+                add_seconds_outside_jobs(folder, seconds)
     return store.read(folder)
 
 
@@ -109,20 +108,20 @@ def _say_waiting(who: str) -> None:
     _say(f"{who}; waiting until it ends.")
 
 
-def _bar(progress: bool | None, jobs: int, done: int) -> Any:
+def _bar(progress: bool | None, jobs: int, done: int) -> tqdm:
     hidden = None if progress is None else not progress
     return tqdm(total=jobs, initial=done, unit="job", disable=hidden)
 
 
 def _one_by_one(
-    experiment: Experiment, todo: list[Job], shelf: Shelf, folder: Path, bar: Any
+    experiment: Experiment, todo: list[Job], cache: DataCache, folder: Path, bar: tqdm
 ) -> Generator[float, None, None]:
     """Play the jobs here; gives the seconds of each."""
-    comparators: dict[Any, Any] = {}
+    comparators: Comparators = {}
     for job in todo:
-        bar.set_postfix_str(as_line(f"{job.dataset}, {job.plan.label}"))
-        made = play_job(experiment, job, shelf, folder / "checkpoints", comparators)
-        store.put(folder, job.name, made, job.story)
+        bar.set_postfix_str(as_line(f"{job.dataset}, {job.learner}"))
+        made = play_job(experiment, job, cache, folder / "checkpoints", comparators)
+        store.put(folder, job.name, made, job.fingerprint)
         yield sum(made["times"].column("seconds").to_pylist())
 
 

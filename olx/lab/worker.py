@@ -2,50 +2,49 @@
 
 The experiment is in a file in that folder, so that a worker needs its path and the name of a job.
 A worker that sees other rows, another version of olx or other factories refuses the job.
+
+A job is stopped at a point where no work is lost. If a signal raises an exception while native code
+of JAX is on the stack, that code aborts, or crashes when the interpreter ends. So SIGINT and
+SIGTERM are noted, and take effect after the job or after its next checkpoint.
 """
 
+import contextlib
 import functools
 import hashlib
 import os
 import pickle
 import platform
+import signal
 import sys
 import threading
 import traceback
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
+from types import FrameType
 from typing import Any, NamedTuple
 
 import jax
 
 from olx import _archive as archive
 from olx._refusal import in_words
-from olx.lab import outside, stopping, store
+from olx.engine.outputs import StopRequest
+from olx.lab import store, user_factories
 from olx.lab.config import ConfigError
-from olx.lab.environment import environment
-from olx.lab.experiment import Experiment
-from olx.lab.jobs import Job, Plans, Shelf, jobs_on
-from olx.lab.one_job import play_job
-from olx.lab.stories import Story
+from olx.lab.experiment import Experiment, Tree
+from olx.lab.fingerprint import Fingerprint
+from olx.lab.jobs import Job
+from olx.lab.play import Comparators, play_job
+from olx.lab.prepare import DataCache, Learners, jobs_on
 
 _FILE = "order.pickle"
 _SAME = {"rows": "other rows", "olx": "another version of olx", "factories": "other factories"}
 
 
-class Wanted(NamedTuple):
-    """Which job is meant."""
-
-    entry: int  # the number of its data set
-    label: str  # of its learner
-    seed: int
-    story: Story
-
-
-class Order(NamedTuple):
+class WorkOrder(NamedTuple):
     """All that the workers of a run must know."""
 
     experiment: Experiment
-    jobs: dict[str, Wanted]
+    jobs: dict[str, Fingerprint]  # by name
     paths: list[str]  # where Python looks for modules
 
 
@@ -55,43 +54,40 @@ class Outcome(NamedTuple):
     seconds: float = 0.0
     refused: str = ""  # the message, if the experiment is wrong
     failed: str = ""  # where and why, if it failed otherwise
-    environment: dict[str, Any] = {}  # noqa: RUF012 (never changed)
+    environment: Tree = {}  # noqa: RUF012 (never changed)
 
 
-def write(folder: Path, experiment: Experiment, jobs: Sequence[Job]) -> str:
+def write_order(folder: Path, experiment: Experiment, jobs: Sequence[Job]) -> str:
     """Write what the workers must know into the folder of the result; gives its digest."""
-    entries = {id(entry): i for i, entry in enumerate(experiment.data)}
-    wanted = {
-        job.name: Wanted(entries[id(job.data)], job.plan.label, job.seed, job.story) for job in jobs
-    }
-    content = _pickled(Order(experiment, wanted, [path or os.getcwd() for path in sys.path]))
+    wanted = {job.name: job.fingerprint for job in jobs}
+    content = _pickle(WorkOrder(experiment, wanted, [path or os.getcwd() for path in sys.path]))
     archive.write(folder / _FILE, [content])
     return hashlib.sha256(content).hexdigest()
 
 
-def remove(folder: Path) -> None:
+def remove_order(folder: Path) -> None:
     (folder / _FILE).unlink(missing_ok=True)
 
 
 def play(folder: str, digest: str, name: str, attempt: int) -> Outcome:
     """Play the job `name` of the result in `folder`, and store it there.
 
-    digest: of the file that `write` wrote.
+    digest: of the file that `write_order` wrote.
     attempt: how often the job was lost before. Some executors do nothing for a call with the same
         arguments.
     """
     place = Path(folder)
     try:
-        with stopping.held():
+        with held_signals():
             if (place / "jobs" / name).is_dir():
                 return Outcome()
-            bench = _bench(place, digest)
-            experiment = bench.order.experiment
+            state = _state(place, digest)
+            experiment = state.order.experiment
             with jax.enable_x64(experiment.precision == "float64"):
-                job = bench.job(name)
+                job = state.job(name)
                 saves = place / "checkpoints"
-                made = play_job(experiment, job, bench.shelf, saves, bench.comparators)
-            store.put(place, name, made, job.story)
+                made = play_job(experiment, job, state.cache, saves, state.comparators)
+            store.put(place, name, made, job.fingerprint)
             seconds = sum(made["times"].column("seconds").to_pylist())
             return Outcome(seconds, environment=_environment())
     except ConfigError as error:
@@ -103,39 +99,41 @@ def play(folder: str, digest: str, name: str, attempt: int) -> Outcome:
         return Outcome(failed=f"{said}\n{traceback.format_exc()}")
 
 
-class _Bench:
+class _WorkerState:
     """What a worker keeps from job to job."""
 
-    def __init__(self, order: Order, digest: str):
+    def __init__(self, order: WorkOrder, digest: str):
         self.order, self.digest = order, digest
-        self.shelf, self.comparators = Shelf(order.experiment), {}
-        self._plans: Plans = {}
-        self._jobs: dict[int, list[Job]] = {}  # by data set
+        self.cache = DataCache(order.experiment)
+        self.comparators: Comparators = {}
+        self._learners: Learners = {}
+        self._jobs: dict[str, list[Job]] = {}  # by data set
 
     def job(self, name: str) -> Job:
         wanted = self.order.jobs[name]
-        entry = self.order.experiment.data[wanted.entry]
-        if wanted.entry not in self._jobs:
-            found = jobs_on(self.order.experiment, self.shelf, entry, self._plans)
-            self._jobs[wanted.entry] = found[0]
-        mine = lambda job: (job.plan.label, job.seed) == (wanted.label, wanted.seed)
-        job = next(filter(mine, self._jobs[wanted.entry]))
-        for key, words in _SAME.items():
-            if job.story[key] != wanted.story[key]:
+        dataset = wanted["dataset"]
+        if dataset not in self._jobs:
+            experiment = self.order.experiment
+            entry = next(one for one in experiment.data if (one.label or one.name) == dataset)
+            self._jobs[dataset], _ = jobs_on(experiment, self.cache, entry, self._learners)
+        key = wanted["learner"], wanted["seed"]
+        job = next(job for job in self._jobs[dataset] if (job.learner, job.seed) == key)
+        for word, words in _SAME.items():
+            if job.fingerprint[word] != wanted[word]:
                 raise ConfigError(
-                    f"{platform.node()} sees {words} for {job.plan.label} on {job.dataset}: "
-                    f"{job.story[key]}, not {wanted.story[key]}; give all workers the same."
+                    f"{platform.node()} sees {words} for {job.learner} on {job.dataset}: "
+                    f"{job.fingerprint[word]}, not {wanted[word]}; give all workers the same."
                 )
-        return job._replace(name=name, story=wanted.story)
+        return job._replace(fingerprint=wanted)
 
 
-_environment = functools.cache(environment)
+_environment = functools.cache(store.environment)
 _here = threading.local()  # the threads of a worker of Dask play jobs side by side
 
 
-def _bench(folder: Path, digest: str) -> _Bench:
-    bench = getattr(_here, "bench", None)
-    if bench is None or bench.digest != digest:
+def _state(folder: Path, digest: str) -> _WorkerState:
+    state = getattr(_here, "state", None)
+    if state is None or state.digest != digest:
         try:
             content = (folder / _FILE).read_bytes()
         except OSError as error:
@@ -146,12 +144,12 @@ def _bench(folder: Path, digest: str) -> _Bench:
         if hashlib.sha256(content).hexdigest() != digest:
             raise ConfigError(f"{folder / _FILE} is of another run; run the config again.")
         order = pickle.loads(content)
-        outside.look_in(*map(Path, order.paths))
-        bench = _here.bench = _Bench(order, digest)
-    return bench
+        user_factories.look_in(*map(Path, order.paths))
+        state = _here.state = _WorkerState(order, digest)
+    return state
 
 
-def _pickled(order: Order) -> bytes:
+def _pickle(order: WorkOrder) -> bytes:
     """The bytes of an order; functions without a module need cloudpickle."""
     try:
         return pickle.dumps(order)
@@ -168,3 +166,47 @@ def _pickled(order: Order) -> bytes:
     raise ConfigError(
         f"executor: the experiment cannot be sent to other processes ({reason}); {remedy}."
     )
+
+
+class HeldSignals(StopRequest):
+    """Notes a signal; a second signal has its usual effect at once."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._before: dict[int, Any] = {}
+
+    def take(self, number: int, frame: FrameType | None = None) -> None:
+        if self.by is not None:
+            self.release()
+            signal.raise_signal(number)
+            return
+        self.by = signal.Signals(number)
+        os.write(2, b"olx: stopping at the next save; a second signal stops at once.\n")
+
+    def hold(self) -> None:
+        for number in (signal.SIGINT, signal.SIGTERM):
+            handler = signal.getsignal(number)
+            if handler not in (signal.SIG_IGN, None):
+                self._before[number] = handler
+                signal.signal(number, self.take)
+
+    def release(self) -> None:
+        for number, handler in self._before.items():
+            signal.signal(number, handler)
+
+    def stop_here(self) -> None:
+        """Act on a signal that was noted; called where no work is lost."""
+        if self.by is not None:
+            raise self.error()
+
+
+@contextlib.contextmanager
+def held_signals() -> Iterator[HeldSignals]:
+    """Hold signals inside the block; does nothing outside the main thread."""
+    asked = HeldSignals()
+    if threading.current_thread() is threading.main_thread():
+        asked.hold()
+    try:
+        yield asked
+    finally:
+        asked.release()

@@ -1,7 +1,5 @@
 """Losses of an action and an outcome, with their conjugates, proximal maps and constants."""
 
-from olx.losses.aligned import aligned as aligned
-from olx.losses.ball import BallConstants as BallConstants
 from olx.losses.class_hinges import average_hinge as average_hinge
 from olx.losses.class_hinges import margin_multiclass_hinge as margin_multiclass_hinge
 from olx.losses.class_hinges import max_of_hinges as max_of_hinges
@@ -23,8 +21,10 @@ from olx.losses.ranks import average_pairs as average_pairs
 from olx.losses.ranks import label_hinge as label_hinge
 from olx.losses.ranks import max_pairs as max_pairs
 from olx.losses.residual import absolute as absolute
+from olx.losses.residual import aligned as aligned
 from olx.losses.residual import epsilon_insensitive as epsilon_insensitive
 from olx.losses.residual import huber as huber
 from olx.losses.residual import power as power
 from olx.losses.residual import squared as squared
+from olx.losses.score import BallConstants as BallConstants
 from olx.losses.score import ScoreLoss as ScoreLoss

@@ -39,7 +39,7 @@ from olx import _numeric as safe
 from olx._refusal import RefusedType, RefusedValue, own_name, public
 from olx.convex.roots import root
 from olx.core import Scalar
-from olx.losses._classes import balanced, checked, dual, of_classes, top_sums
+from olx.losses.classes import balanced, checked, dual, loss_of_classes, top_sums
 from olx.losses.margin import counted, highest, hot, margin, pick, rival
 from olx.losses.score import ScoreLoss
 
@@ -53,7 +53,7 @@ def margin_multiclass_hinge(margin: Scalar) -> ScoreLoss:
     1.5
     """
     margin = check.positive("margin", margin)
-    return of_classes(
+    return loss_of_classes(
         "multiclass_hinge",
         _hinge,
         _maximum_conjugate,
@@ -83,7 +83,7 @@ def max_of_hinges(cost: Float[Array, "k k"]) -> ScoreLoss:
             "`cost` must be a square matrix with one row per class, for 2 classes "
             f"or more, got shape {cost.shape}."
         )
-    return of_classes(
+    return loss_of_classes(
         "max_of_hinges",
         _maximum,
         _maximum_conjugate,
@@ -193,10 +193,10 @@ def _zero_one(_: PyTree, score: Array, label: Array) -> Array:
 
 
 multiclass_hinge = margin_multiclass_hinge(1.0)
-multiclass_squared_hinge = of_classes(
+multiclass_squared_hinge = loss_of_classes(
     "multiclass_squared_hinge", _squared, _squared_conjugate, _squared_pull, self_bound=2.0
 )
-average_hinge = of_classes(
+average_hinge = loss_of_classes(
     "average_hinge", _average, _average_conjugate, _average_pull, lipschitz=math.sqrt(2)
 )
-multiclass_zero_one = of_classes("multiclass_zero_one", _zero_one)
+multiclass_zero_one = loss_of_classes("multiclass_zero_one", _zero_one)

@@ -12,7 +12,7 @@ Cross-entropy is the logistic loss of a vector of scores, one per class, and a l
 e_y$ in the simplex. Its slope is $p - e_y$ with the probabilities $p \propto e^s$, whose square is
 at most $2 (1 - p_y)^2$: $\sqrt2$-Lipschitz, and self-bounded with twice the constant of the
 logistic loss. Its proximal map is that of $\log \sum_r e^{s_r}$ at $v + c\,e_y$
-(`olx.convex.log_sum_exp`).
+(`olx.convex.soft_shares`).
 
 The logistic slope has size $p = 1 - e^{-\ell}$, and $p^2 / (2 \ell)$ is largest where
 $1 + 2 \ell = e^\ell$: there $\ell = 1.25643...$ and the self-bounding constant is
@@ -35,13 +35,12 @@ from jaxtyping import Array, PyTree
 
 from olx import _numeric as safe
 from olx._call import Call
-from olx.convex.log_sum_exp import soft_shares
+from olx.convex.prox import soft_shares
 from olx.convex.roots import root
 from olx.core import Scalar
-from olx.losses._classes import checked, dual, of_classes
-from olx.losses.ball import BallConstants
+from olx.losses.classes import checked, dual, loss_of_classes
 from olx.losses.margin import hot, pick
-from olx.losses.score import ScoreLoss, signs
+from olx.losses.score import BallConstants, ScoreLoss, signs
 
 _SELF_BOUND = 0.2036321887945369
 
@@ -179,7 +178,7 @@ exponential = ScoreLoss(
     needs=(signs("exponential"),),
     on_ball=BallConstants(_exponential_rise, _exponential_rise, _exponential_excess),
 )
-cross_entropy = of_classes(
+cross_entropy = loss_of_classes(
     "cross_entropy",
     _cross_entropy,
     _cross_entropy_conjugate,

@@ -27,9 +27,8 @@ from olx import _check as check
 from olx._call import Call
 from olx._refusal import public
 from olx.core import Scalar
-from olx.losses.ball import BallConstants, one
 from olx.losses.margin import counted
-from olx.losses.score import ScoreLoss, signs
+from olx.losses.score import BallConstants, ScoreLoss, one_on_ball, signs
 
 
 @public
@@ -47,7 +46,7 @@ def margin_hinge(margin: Scalar) -> ScoreLoss:
         conjugate_fn=_hinge_conjugate,
         prox_fn=_hinge_prox,
         needs=(signs("hinge"),),
-        on_ball=BallConstants(one),
+        on_ball=BallConstants(one_on_ball),
     )
 
 
@@ -121,7 +120,7 @@ squared_hinge = ScoreLoss(
     conjugate_fn=_squared_hinge_conjugate,
     prox_fn=_squared_hinge_prox,
     needs=(signs("squared_hinge"),),
-    on_ball=BallConstants(_squared_hinge_lipschitz, one, _gap_at),
+    on_ball=BallConstants(_squared_hinge_lipschitz, one_on_ball, _gap_at),
 )
 modified_huber = ScoreLoss(
     name=Call("modified_huber"),
@@ -131,6 +130,6 @@ modified_huber = ScoreLoss(
     conjugate_fn=_modified_huber_conjugate,
     prox_fn=_modified_huber_prox,
     needs=(signs("modified_huber"),),
-    on_ball=BallConstants(_modified_huber_lipschitz, one, _gap_at),
+    on_ball=BallConstants(_modified_huber_lipschitz, one_on_ball, _gap_at),
 )
 zero_one = ScoreLoss(name=Call("zero_one"), value_fn=_zero_one, needs=(signs("zero_one"),))

@@ -14,16 +14,15 @@ Nothing is gathered by index: a label is compared with all class numbers. So a r
 kernel.
 """
 
-from typing import Any
-
 import jax.numpy as jnp
 from jax import lax
+from jax.typing import ArrayLike
 from jaxtyping import Array, Bool
 
 ROUNDING = 8.0  # a sum below this many units of rounding of its terms is 0
 
 
-def margin(score: Any, outcome: Any) -> Array:
+def margin(score: ArrayLike, outcome: ArrayLike) -> Array:
     """By how much the label is right; a score with one more axis than the outcome has classes."""
     score, outcome = jnp.asarray(score), jnp.asarray(outcome)
     if score.ndim != outcome.ndim + 1:
@@ -33,12 +32,12 @@ def margin(score: Any, outcome: Any) -> Array:
     return pick(own, score) - highest(score, own, other)
 
 
-def mistaken(score: Any, outcome: Any) -> Bool[Array, "..."]:
+def mistaken(score: ArrayLike, outcome: ArrayLike) -> Bool[Array, "..."]:
     """Whether the label is not strictly the best one."""
     return short(margin(score, outcome))
 
 
-def short(ahead: Any, threshold: Any = 0.0) -> Bool[Array, "..."]:
+def short(ahead: Array, threshold: ArrayLike = 0.0) -> Bool[Array, "..."]:
     """Whether a margin is not above a threshold; a mistake is a margin that is not above 0."""
     return ~(ahead > threshold)
 

@@ -17,10 +17,10 @@ Shalev-Shwartz, Online Learning: Theory, Algorithms, and Applications, 2007, (5.
 (7.17).
 """
 
-from typing import Any
-
 import jax
 import jax.numpy as jnp
+import numpy as np
+from jax.typing import ArrayLike
 from jaxtyping import Array, Bool, Float, PyTree
 
 from olx import _check as check
@@ -28,7 +28,7 @@ from olx import _numeric as safe
 from olx._call import Call
 from olx._check import seen_as
 from olx._refusal import RefusedType, own_name, public
-from olx.core import Scalar
+from olx.core import Rounds, Scalar
 from olx.losses.margin import ROUNDING
 from olx.losses.score import ScoreLoss
 from olx.needs import Need
@@ -63,7 +63,7 @@ def degrees(owner: str) -> Need:
 
 
 def parted(
-    scores: Array, relevant: Any
+    scores: Array, relevant: ArrayLike
 ) -> tuple[Bool[Array, " k"], Float[Array, ""], Float[Array, ""]]:
     """The relevant labels, the lowest score among them and the highest among the others.
 
@@ -78,7 +78,7 @@ def parted(
     )
 
 
-def check_length(scores: Any, outcome: Any) -> None:
+def check_length(scores: ArrayLike, outcome: ArrayLike) -> None:
     """Refuse scores that are no floats, and an outcome that does not have one number per score."""
     for name, given, kinds in (("scores", scores, ""), ("outcome", outcome, "iub")):
         kind = getattr(given, "dtype", None)
@@ -99,7 +99,7 @@ def is_proper(inside: Bool[Array, " k"]) -> Bool[Array, ""]:
     return jnp.any(inside) & ~jnp.all(inside)
 
 
-def is_degree(relevance: Any) -> Any:
+def is_degree(relevance: Array | np.ndarray) -> Array | np.ndarray:
     return ((relevance >= 0) & (relevance < jnp.inf)) | (relevance == PADDING)
 
 
@@ -145,12 +145,12 @@ def _average_pairs(_: PyTree, scores: Array, relevance: Array) -> Array:
     return safe.divide(jnp.sum(gap), jnp.sum(jnp.where(counted, jnp.ones_like(gap), 0.0)))
 
 
-def _are_masks(hparams: Any, params: Any, rounds: Any) -> Any:
+def _are_masks(hparams: PyTree, params: PyTree, rounds: Rounds) -> PyTree:
     legal = lambda leaf: leaf == leaf if leaf.dtype == bool else (leaf == 0) | (leaf == 1)
     return jax.tree.map(legal, rounds.outcome)
 
 
-def _are_degrees(hparams: Any, params: Any, rounds: Any) -> Any:
+def _are_degrees(hparams: PyTree, params: PyTree, rounds: Rounds) -> PyTree:
     return jax.tree.map(is_degree, rounds.outcome)
 
 

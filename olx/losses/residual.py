@@ -1,4 +1,4 @@
-r"""Losses of the residual $s - y$, for real outcomes.
+r"""Losses of a score and a real outcome: of the residual $s - y$, and linear.
 
 - squared: $\ell = \frac12 (s - y)^2$, $\ell^* = \frac12 \tau^2 + \tau y$; 1-self-bounded;
 - epsilon-insensitive: $\ell = \max(0, |s - y| - \epsilon)$, $\ell^* = \tau y + \epsilon |\tau|$ on
@@ -7,6 +7,8 @@ r"""Losses of the residual $s - y$, for real outcomes.
 - power: $\ell = |s - y|^p$, $\ell^* = \tau y + (p - 1) |\tau / p|^{p / (p - 1)}$; for $p \ge 2$;
 - Huber: $\ell = \frac12 (s - y)^2$ up to a residual of $\delta$, continued by a line; $\ell^*$ is
   that of the squared loss, on $|\tau| \le \delta$; $\delta$-Lipschitz and 1-self-bounded.
+- aligned: $\ell = -y s$ rewards scores of the sign of the outcome, without end; $\ell^* = 0$ at
+  $\tau = -y$, else infinite; $|y|$-Lipschitz and smooth with $\beta = 0$.
 
 The slope at a kink is 0. `BallConstants` of these losses are those of Luo, Optimal and Adaptive
 Online Learning, 2016, section 3.2.2, for outcomes of any size.
@@ -22,8 +24,7 @@ from olx import _numeric as safe
 from olx._call import Call
 from olx._refusal import public
 from olx.core import Scalar
-from olx.losses.ball import BallConstants, one
-from olx.losses.score import ScoreLoss
+from olx.losses.score import BallConstants, ScoreLoss, one_on_ball
 
 
 @public
@@ -42,7 +43,7 @@ def epsilon_insensitive(epsilon: Scalar) -> ScoreLoss:
         value_fn=_tube,
         conjugate_fn=_tube_conjugate,
         prox_fn=_tube_prox,
-        on_ball=BallConstants(one),
+        on_ball=BallConstants(one_on_ball),
     )
 
 
@@ -81,7 +82,7 @@ def huber(delta: Scalar) -> ScoreLoss:
         value_fn=_huber,
         conjugate_fn=_huber_conjugate,
         prox_fn=_huber_prox,
-        on_ball=BallConstants(_huber_lipschitz, one, _huber_excess),
+        on_ball=BallConstants(_huber_lipschitz, one_on_ball, _huber_excess),
     )
 
 
@@ -179,6 +180,35 @@ squared = ScoreLoss(
     value_fn=_squared,
     conjugate_fn=_squared_conjugate,
     prox_fn=_squared_prox,
-    on_ball=BallConstants(_squared_lipschitz, one, _squared_excess),
+    on_ball=BallConstants(_squared_lipschitz, one_on_ball, _squared_excess),
 )
 absolute = epsilon_insensitive(0.0)
+
+
+def _aligned(_: PyTree, score: Array, outcome: Array) -> Array:
+    return -outcome * score
+
+
+def _aligned_conjugate(_: PyTree, tau: Array, outcome: Array) -> Array:
+    return jnp.where(tau == -outcome, 0.0 * tau, jnp.inf)
+
+
+def _aligned_prox(_: PyTree, step: Array, center: Array, outcome: Array) -> Array:
+    return center + step * outcome
+
+
+def _aligned_lipschitz(_: PyTree, b: Array, top: Scalar) -> Array:
+    return top + 0 * b
+
+
+def _aligned_smooth(_: PyTree, b: Array, top: Scalar) -> Array:
+    return 0.0 * b
+
+
+aligned = ScoreLoss(
+    name=Call("aligned"),
+    value_fn=_aligned,
+    conjugate_fn=_aligned_conjugate,
+    prox_fn=_aligned_prox,
+    on_ball=BallConstants(_aligned_lipschitz, _aligned_smooth, _aligned_lipschitz),
+)

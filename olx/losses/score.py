@@ -18,28 +18,50 @@ then a vector too, and the constants bound its Euclidean norm. With $s = W x$ th
 $\tau x^\top$, and the constants in $W$ are those above in every norm of all entries of a matrix
 that has $\|\tau x^\top\|_* \le \|\tau\|_2 \|x\|_*$: in every p-norm with $p \ge 2$.
 
+`BallConstants` are those of a class of losses, one for each legal outcome $|y| \le Y$, on scores of
+bounded size $|s| \le b$. Upper bounds of the smallest such numbers are enough:
+
+- Lipschitz: $|\ell'(s)| \le L_b$ for $|s| \le b$;
+- smooth: $\ell(r) \le \ell(s) + \ell'(s) (r - s) + \frac{\beta_b}2 (r - s)^2$ for
+  $|r|, |s| \le b$;
+- excess: $\ell(\Pi_b(s)) - \ell(s) \le \epsilon_b |\Pi_b(s) - s|$ for all $s$: what a projection
+  on the ball costs. For a convex loss it is the largest slope with which it falls at the boundary,
+  outwards.
+
 `signs` is the need for labels of -1 and +1, for losses of the margin and for classifiers.
 
-Shalev-Shwartz, Online Learning: Theory, Algorithms, and Applications, 2007, chapter 3.
+Shalev-Shwartz, Online Learning: Theory, Algorithms, and Applications, 2007, chapter 3; Luo, Optimal
+and Adaptive Online Learning, 2016, section 3.2.1.
 """
 
 from collections.abc import Callable
-from typing import Any
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.core import Tracer
 from jax.tree_util import Partial
+from jax.typing import ArrayLike
 from jaxtyping import Array, PyTree
 
 from olx._call import Call
 from olx._pytree import pytree, static
 from olx._refusal import RefusedType, RefusedValue, own_name
 from olx.convex import scalar
-from olx.core import Scalar
-from olx.losses.ball import BallConstants
+from olx.core import Rounds, Scalar
 from olx.needs import Need
+
+
+class BallConstants(NamedTuple):
+    """The constants of a loss as functions of its `hparams`, of b and of Y.
+
+    smooth_fn, excess_fn: None for a loss that is not smooth.
+    """
+
+    lipschitz_fn: Callable[..., Array]
+    smooth_fn: Callable[..., Array] | None = None
+    excess_fn: Callable[..., Array] | None = None
 
 
 @pytree
@@ -83,10 +105,10 @@ class ScoreLoss:
     on_ball: BallConstants | None = static(kw_only=True, default=None)
     name: Call = static(kw_only=True, default=Call())  # the call that makes it
 
-    def __call__(self, score: Any, outcome: Any) -> Array:
+    def __call__(self, score: ArrayLike, outcome: PyTree) -> Array:
         return self.value_fn(self.hparams, score, outcome)
 
-    def value_and_slope(self, score: Array, outcome: Any) -> tuple[Array, Array]:
+    def value_and_slope(self, score: Array, outcome: PyTree) -> tuple[Array, Array]:
         r"""The loss of one score and its derivative $\ell'(s, y)$, shaped like the score."""
         if self.value_and_slope_fn is None:
             return jax.value_and_grad(Partial(of_score, self, outcome))(score)
@@ -94,7 +116,7 @@ class ScoreLoss:
         return value, jnp.asarray(slope, jnp.result_type(score))
 
     @own_name("ScoreLoss.conjugate")
-    def conjugate(self, tau: Any, outcome: Any) -> Array:
+    def conjugate(self, tau: ArrayLike, outcome: PyTree) -> Array:
         r"""$\sup_s \tau s - \ell(s, y)$; infinite outside its domain."""
         if self.conjugate_fn is not None:
             return self.conjugate_fn(self.hparams, tau, outcome)
@@ -104,7 +126,7 @@ class ScoreLoss:
         return scalar.conjugate(f, tau, self.start)
 
     @own_name("ScoreLoss.prox")
-    def prox(self, step: Any, center: Any, outcome: Any) -> Array:
+    def prox(self, step: Scalar, center: Scalar, outcome: PyTree) -> Array:
         r"""$\arg\min_s$ `step` $\ell(s, y) + \tfrac12 (s - $ `center` $)^2$."""
         if self.prox_fn is not None:
             return self.prox_fn(self.hparams, step, center, outcome)
@@ -116,7 +138,7 @@ class ScoreLoss:
         step, center = _alike(f, step, center)
         return scalar.prox(f, step, center, self.start)
 
-    def pull(self, step: Any, center: Any, outcome: Any) -> Array:
+    def pull(self, step: Scalar, center: Scalar, outcome: PyTree) -> Array:
         r"""The $\tau$ with prox = `center` - `step` $\tau$; it is a slope of the loss there."""
         if self.pull_fn is not None:
             return self.pull_fn(self.hparams, step, center, outcome)
@@ -152,15 +174,20 @@ def above_line(values: Array) -> Array:
     return jnp.where(jnp.isfinite(above), above, -jnp.inf)
 
 
-def of_score(loss: ScoreLoss, outcome: Any, score: Array) -> Array:
+def of_score(loss: ScoreLoss, outcome: PyTree, score: Array) -> Array:
     """The loss with its arguments in the order of a `Partial` that knows the outcome."""
     return loss(score, outcome)
 
 
-def _alike(f: Partial, *numbers: Any) -> list[Array]:
+def _alike(f: Partial, *numbers: ArrayLike) -> list[Array]:
     """`numbers` in the shape and dtype of the values of `f`."""
     like = jax.eval_shape(lambda f, *numbers: f(sum(numbers)), f, *numbers)
     return [jnp.broadcast_to(jnp.asarray(number, like.dtype), like.shape) for number in numbers]
+
+
+def one_on_ball(_: PyTree, b: Array, top: Scalar) -> Array:
+    """A constant that is 1 on every ball."""
+    return 1.0 + 0 * b
 
 
 def signs(owner: str) -> Need:
@@ -169,9 +196,9 @@ def signs(owner: str) -> Need:
     return Need("outcome", _are_signs, "labels must be -1 or +1", owner, remedy)
 
 
-def _are_signs(hparams: Any, params: Any, rounds: Any) -> Any:
+def _are_signs(hparams: PyTree, params: PyTree, rounds: Rounds) -> PyTree:
     return jax.tree.map(_is_sign, rounds.outcome)
 
 
-def _is_sign(label: Any) -> Any:
+def _is_sign(label: Array) -> Array:
     return label != label if label.dtype == bool else (label == 1) | (label == -1)

@@ -1,13 +1,13 @@
 """Learners made of learners, and decisions to keep after a run: means, draws, candidates."""
 
+from olx.meta.adaptive import flh as flh
+from olx.meta.adaptive import saol as saol
 from olx.meta.average import average as average
 from olx.meta.average import averaged as averaged
 from olx.meta.average import rising as rising
-from olx.meta.flh import flh as flh
 from olx.meta.mix import mix as mix
 from olx.meta.random_stop import random_stop as random_stop
 from olx.meta.random_stop import stopped as stopped
 from olx.meta.restarts import candidates as candidates
 from olx.meta.restarts import restarts as restarts
 from olx.meta.restarts import validated as validated
-from olx.meta.saol import saol as saol

@@ -12,6 +12,7 @@ van Erven, Koolen, MetaGrad: Multiple Learning Rates in Online Learning, 2016; C
 Prediction, Learning, and Games, 2006.
 """
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import jax
@@ -20,17 +21,18 @@ from jaxtyping import Array, Float, PyTree
 
 from olx import _check as check
 from olx._pytree import pytree
-from olx._refusal import public
+from olx._refusal import RefusedType, own_name, public
 from olx.core import Batch, Feedback, Learner
 from olx.losses.points import linear_feedback
-from olx.meta._members import check_members, count, each, its_own, mean, over, stacked
 from olx.theorem import Certificate, Theorem
 from olx.wrapper import WrapperView, lift_needs
+
+Experts = Learner | tuple[Learner, ...]
 
 
 @pytree
 class MixHparams:
-    experts: Learner | tuple[Learner, ...]  # stacked learners, or a tuple of them
+    experts: Experts  # stacked learners, or a tuple of them
     mixer: Learner
 
 
@@ -56,11 +58,10 @@ def mix(inner: Batch | Learner | tuple[Learner, ...], mixer: Learner) -> Learner
     True
     """
     check.instance("mixer", mixer, Learner)
-    if isinstance(inner, Batch):
-        inner = inner.learners
+    inner = inner.learners if isinstance(inner, Batch) else inner
     members = inner if isinstance(inner, tuple) else (inner,)
     if isinstance(inner, tuple):
-        check_members(inner)
+        _check_members(inner)
     for member in members:
         check.instance("inner", member, Learner)
     if isinstance(inner, tuple):
@@ -70,7 +71,7 @@ def mix(inner: Batch | Learner | tuple[Learner, ...], mixer: Learner) -> Learner
             for need in lift_needs(WrapperView("experts", index), member)
         )
     else:
-        count(inner)
+        _count(inner)
         needs = lift_needs(WrapperView("experts", stacked=True), inner)
     theorems = (_mixed(members, mixer),) if all(one.theorems for one in (*members, mixer)) else ()
     hparams = MixHparams(inner, mixer)
@@ -82,23 +83,23 @@ def init(hp: MixHparams, params: PyTree) -> MixState:
         states = tuple(expert.init(params) for expert in hp.experts)
     else:
         states = jax.vmap(lambda expert: expert.init(params))(hp.experts)
-    size = count(hp.experts)
+    size = _count(hp.experts)
     equal = jnp.full(size, 1 / size, jnp.result_type(*jax.tree.leaves(params)))
     return MixState(states, hp.mixer.init(equal))
 
 
 def predict(hp: MixHparams, state: MixState, context: PyTree) -> PyTree:
     act = lambda expert, own: (own, expert.predict(own, context))
-    _, actions = each(act, hp.experts, state.experts)
+    _, actions = _each(act, hp.experts, state.experts)
     return mean(hp.mixer.predict(state.mixer), actions)
 
 
 def update(hp: MixHparams, state: MixState, feedback: Feedback) -> MixState:
-    def learn(expert: Learner, own: PyTree):
+    def learn(expert: Learner, own: PyTree) -> tuple[PyTree, Array]:
         seen = its_own(expert, own, feedback)
         return expert.update(own, seen), seen.value
 
-    experts, losses = each(learn, hp.experts, state.experts)
+    experts, losses = _each(learn, hp.experts, state.experts)
     seen = linear_feedback(hp.mixer.predict(state.mixer), losses, feedback.weight)
     return MixState(experts, hp.mixer.update(state.mixer, seen))
 
@@ -111,25 +112,25 @@ class Account(NamedTuple):
 
 
 def open_account(hp: MixHparams, state: MixState, u: PyTree) -> Account:
-    def of_one(expert: Learner, own: PyTree):
-        return main(expert).init_fn(expert.hparams, own, u)
+    def of_one(expert: Learner, own: PyTree) -> PyTree:
+        return _main(expert).init_fn(expert.hparams, own, u)
 
     p = hp.mixer.predict(state.mixer)
-    start = lambda vertex: main(hp.mixer).init_fn(hp.mixer.hparams, state.mixer, vertex)
-    accounts = over(of_one, hp.experts, state.experts)
+    start = lambda vertex: _main(hp.mixer).init_fn(hp.mixer.hparams, state.mixer, vertex)
+    accounts = _over(of_one, hp.experts, state.experts)
     return Account(accounts, jax.vmap(start)(_vertices(p)), jnp.zeros_like(p), jnp.zeros_like(p[0]))
 
 
 def add_round(
     hp: MixHparams, account: Account, state: MixState, feedback: Feedback, u: PyTree
 ) -> Account:
-    def of_one(expert: Learner, own: PyTree, past: PyTree):
+    def of_one(expert: Learner, own: PyTree, past: PyTree) -> tuple[PyTree, Array]:
         seen = its_own(expert, own, feedback)
-        return main(expert).add_fn(expert.hparams, past, own, seen, u), seen.value
+        return _main(expert).add_fn(expert.hparams, past, own, seen, u), seen.value
 
-    accounts, losses = each(of_one, hp.experts, state.experts, account.experts)
+    accounts, losses = _each(of_one, hp.experts, state.experts, account.experts)
     p, weight, value = hp.mixer.predict(state.mixer), feedback.weight, feedback.value
-    told, one = linear_feedback(p, losses, weight), main(hp.mixer)
+    told, one = linear_feedback(p, losses, weight), _main(hp.mixer)
     add = lambda past, vertex: one.add_fn(hp.mixer.hparams, past, state.mixer, told, vertex)
     return Account(
         accounts,
@@ -145,13 +146,13 @@ def both_sides(hp: MixHparams, account: Account, u: PyTree) -> Certificate:
     After each round it takes the learner with the smallest sum.
     """
 
-    def of_one(expert: Learner, past: PyTree):
-        return main(expert).sides_fn(expert.hparams, past, u)
+    def of_one(expert: Learner, past: PyTree) -> Certificate:
+        return _main(expert).sides_fn(expert.hparams, past, u)
 
-    proofs = over(of_one, hp.experts, account.experts)
+    proofs = _over(of_one, hp.experts, account.experts)
     if isinstance(proofs, tuple):
-        proofs = stacked(proofs)
-    one = main(hp.mixer)
+        proofs = _stacked_proofs(proofs)
+    one = _main(hp.mixer)
     sides = lambda past, vertex: one.sides_fn(hp.mixer.hparams, past, vertex)
     mixers = jax.vmap(sides)(account.mixers, _vertices(account.regret))
     right = mixers.right + proofs.right
@@ -166,16 +167,83 @@ def both_sides(hp: MixHparams, account: Account, u: PyTree) -> Certificate:
     return proof.under(met)
 
 
-def main(learner: Learner) -> Theorem:
+def _main(learner: Learner) -> Theorem:
     """The first theorem of a learner, which is about its regret."""
     return learner.theorems[0]
 
 
 def _mixed(experts: tuple[Learner, ...], mixer: Learner) -> Theorem:
-    sources = dict.fromkeys(main(expert).source for expert in experts)
-    source = f"{main(mixer).source}; {' or '.join(sources)}"
+    sources = dict.fromkeys(_main(expert).source for expert in experts)
+    source = f"{_main(mixer).source}; {' or '.join(sources)}"
     return Theorem("mixture", source, open_account, add_round, both_sides)
 
 
 def _vertices(p: Float[Array, " K"]) -> Float[Array, "K K"]:
     return jnp.eye(p.size, dtype=p.dtype)
+
+
+@own_name("mix")
+def _each(
+    function: Callable[..., tuple[PyTree, PyTree]], experts: Experts, *own: PyTree
+) -> tuple[PyTree, PyTree]:
+    """`function(learner, *own)` per learner: the next states, and its second result stacked."""
+    if not isinstance(experts, tuple):
+        return jax.vmap(function)(experts, *own)
+    pairs = [function(*one) for one in zip(experts, *own, strict=True)]
+    seen = [jax.tree.map(jnp.asarray, other) for _, other in pairs]
+    for other in seen:
+        check.same_shape("an action of `inner`", other, "that of the first", seen[0])
+    return tuple(own for own, _ in pairs), jax.tree.map(lambda *rows: jnp.stack(rows), *seen)
+
+
+def _over(function: Callable[..., PyTree], experts: Experts, own: PyTree) -> PyTree:
+    """`function(learner, own)` per learner: stacked for a batch, a tuple for a tuple."""
+    if not isinstance(experts, tuple):
+        return jax.vmap(function)(experts, own)
+    return tuple(function(*one) for one in zip(experts, own, strict=True))
+
+
+def _stacked_proofs(proofs: tuple[Certificate, ...]) -> Certificate:
+    """Stack certificates along a leading axis; each condition applies to its own certificate."""
+    names = {name for proof in proofs for name in proof.conditions}
+    met = lambda proof, name: proof.conditions.get(name, jnp.ones((), bool))
+    together = lambda field: jnp.stack([getattr(proof, field) for proof in proofs])
+    return Certificate(
+        together("left"),
+        together("right"),
+        together("scale"),
+        conditions={name: jnp.stack([met(proof, name) for proof in proofs]) for name in names},
+    )
+
+
+@own_name("mix")
+def _check_members(experts: tuple[Learner, ...]) -> None:
+    if not experts or any(isinstance(expert, Batch) for expert in experts):
+        raise RefusedType(
+            "`inner` must be a tuple of learners, at least one and none of them a batch, or "
+            "one batch; mix the batch first, and its mixture with the others."
+        )
+
+
+@own_name("mix")
+def _count(experts: Experts) -> int:
+    if isinstance(experts, tuple):
+        return len(experts)
+    shapes = {jnp.shape(leaf)[:1] for leaf in jax.tree.leaves(experts)}
+    if len(shapes) != 1 or shapes == {()}:
+        raise RefusedType(
+            "`inner` must be a batch, every number with a leading axis of learners, as from "
+            f"`olx.batch`; its leaves start with axes {sorted(shapes)}."
+        )
+    return shapes.pop()[0]
+
+
+def its_own(learner: Learner, state: PyTree, feedback: Feedback) -> Feedback:
+    """The feedback of a round as if `learner` had played its own action."""
+    action = learner.predict(state, feedback.context)
+    value, grad = jax.value_and_grad(feedback.loss)(action)
+    return feedback._replace(action=action, value=value, grad=grad)
+
+
+def mean(p: Float[Array, " K"], actions: PyTree) -> PyTree:
+    return jax.tree.map(lambda leaf: jnp.tensordot(p, leaf, axes=1), actions)

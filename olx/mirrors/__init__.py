@@ -12,10 +12,9 @@ from olx.mirrors.combinators import precompose as precompose
 from olx.mirrors.combinators import scale as scale
 from olx.mirrors.combinators import shift as shift
 from olx.mirrors.convex_network import convex_network as convex_network
+from olx.mirrors.entropy import floored_entropy as floored_entropy
 from olx.mirrors.entropy import negative_entropy as negative_entropy
 from olx.mirrors.euclidean import euclidean as euclidean
-from olx.mirrors.floored_entropy import floored_entropy as floored_entropy
-from olx.mirrors.full_quadratic import full_quadratic as full_quadratic
 from olx.mirrors.hypentropy import hypentropy as hypentropy
 from olx.mirrors.log_barrier import log_barrier as log_barrier
 from olx.mirrors.log_barrier import log_barrier_simplex as log_barrier_simplex
@@ -23,6 +22,7 @@ from olx.mirrors.log_det import log_det as log_det
 from olx.mirrors.orthant_entropy import unnormalized_entropy as unnormalized_entropy
 from olx.mirrors.pnorm import pnorm as pnorm
 from olx.mirrors.pnorm import weighted_pnorm as weighted_pnorm
+from olx.mirrors.quadratic import full_quadratic as full_quadratic
 from olx.mirrors.quadratic import quadratic as quadratic
 from olx.mirrors.schatten import schatten as schatten
 from olx.mirrors.signed_entropy import signed_entropy as signed_entropy

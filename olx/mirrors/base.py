@@ -6,33 +6,51 @@ them back, projected on $S$. The constraint is part of the conjugate: softmax, p
 threshold are all gradients of conjugates. `start_inside` is the need of a learner with a mirror map
 for a start in its domain.
 
+`mirror_map` checks the curvature of a function at a few points. A function that does not accept a
+vector of three numbers is checked on matrices of shape (3, 3), if its conjugate is to be found. A
+function of symmetric matrices fails there: minus the log-determinant is not convex on all matrices,
+and a function of the symmetric part has directions without curvature. A function that accepts
+neither, or that is traced, is not checked.
+
 Shalev-Shwartz, Online Learning: Theory, Algorithms, and Applications, 2007, appendix A.
 """
 
 import dataclasses
 from collections.abc import Callable
-from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
+from jax.core import Tracer
 from jax.flatten_util import ravel_pytree
 from jax.tree_util import Partial
+from jax.typing import ArrayLike
 from jaxtyping import Array, PyTree
 from optax import tree
 
 from olx import _check as check
+from olx._cache import cached, compiled
 from olx._call import Call
 from olx._pytree import as_tree, pytree, static
-from olx._refusal import RefusedType, public
+from olx._refusal import RefusedType, RefusedValue, public
 from olx.convex import _domain, legendre
 from olx.convex.norms import Norm
 from olx.core import Scalar
 from olx.facts import Lump
-from olx.mirrors._probe import check_curvature
 from olx.needs import Need
 
 Function = Callable[[PyTree], Array]
 _BESIDE = 2e-6
+_OFFSETS = (  # their sum is 0, so that the total does not change
+    np.array([-1.0, 0.3, 0.7]),
+    np.array([[0.7, -1.0, 0.3], [0.2, -0.6, 0.5], [-0.9, 0.4, 0.4]]),
+)
+_SYMMETRIC = (
+    "; for a function of symmetric matrices use `olx.mirrors.log_det` or "
+    "`olx.mirrors.von_neumann`, or give both functions"
+)
+_SPREADS = (0.3, 0.05, 0.003)  # relative to the point; points outside the domain are skipped
+_ROUNDING = 1e-3  # relative to the largest curvature; enough for single precision
 
 
 @pytree
@@ -173,9 +191,9 @@ def mirror_map(
         raise RefusedType("`total` restricts a potential; a conjugate has it built in.")
     if potential is not None:
         alone = conjugate is None
-        check_curvature("potential", potential, start, total, separable, alone, alone)
+        _check_curvature("potential", potential, start, total, separable, alone, alone)
     elif conjugate is not None:
-        check_curvature("conjugate", conjugate, start, None, separable, False, True)
+        _check_curvature("conjugate", conjugate, start, None, separable, False, True)
     if potential is not None and conjugate is not None:
         primal, dual = as_tree(potential), as_tree(conjugate)
     elif potential is not None:
@@ -198,7 +216,7 @@ def mirror_map(
 
 
 @public
-def with_argmax(potential: Partial, argmax: Partial, **facts) -> MirrorMap:
+def with_argmax(potential: Partial, argmax: Partial, **facts: PyTree) -> MirrorMap:
     r"""A mirror map from $\psi$ and a formula for $\arg\max_w \langle\theta, w\rangle - \psi(w)$.
 
     argmax: a function of theta; its hyperparameters must be leaves of the Partial.
@@ -218,5 +236,113 @@ def start_inside(owner: str) -> Need:
     return Need("params", _starts, demand, owner, remedy)
 
 
-def _starts(hparams: Any, params: PyTree, rounds: None) -> Array:
+def _starts(hparams: PyTree, params: PyTree, rounds: None) -> Array:
     return hparams.mirror.starts(params)
+
+
+def _check_curvature(
+    name: str,
+    function: Callable,
+    start: Scalar,
+    total: Scalar | None,
+    separable: bool,
+    strict: bool,
+    alone: bool,
+) -> None:
+    """Refuse a function that is not convex, is flat, or is not separable as promised.
+
+    strict: whether it must curve in every direction, as a potential without a given conjugate.
+    alone: whether the other function is not given.
+    """
+    numbers = (start, total, *jax.tree.leaves(function))
+    if any(isinstance(number, Tracer) for number in numbers):
+        return
+    for offsets in _OFFSETS[: 1 + alone]:
+        center = float(start) if total is None else float(total) / offsets.size
+        seen = _curvatures(name, function, center, offsets)
+        if seen is not None:
+            remedy = _SYMMETRIC if offsets.ndim == 2 else ""
+            _check_hessians(name, seen, center, total, separable, strict, remedy)
+            return
+
+
+def _check_hessians(
+    name: str,
+    seen: np.ndarray,
+    center: float,
+    total: Scalar | None,
+    separable: bool,
+    strict: bool,
+    remedy: str,
+) -> None:
+    size = seen.shape[-1]
+    finite = [curvature for curvature in seen if np.all(np.isfinite(curvature))]
+    if not finite:
+        raise RefusedValue(
+            f"`{name}` has no finite curvature around points whose coordinates are "
+            f"all {center:g}; give a `start` inside its domain{remedy}."
+        )
+    whole = np.eye(size)
+    plane = whole if total is None else np.linalg.svd(whole - 1 / size)[0][:, : size - 1]
+    flat = True
+    for curvature in finite:
+        largest = np.max(np.abs(curvature))
+        least = np.min(np.linalg.eigvalsh(plane.T @ curvature @ plane))
+        if least < -_ROUNDING * largest:
+            raise RefusedValue(
+                f"`{name}` must be convex; it has the curvature {least:.3g} near "
+                f"points whose coordinates are all {center:g}{remedy}."
+            )
+        apart = np.max(np.abs(curvature - np.diag(np.diag(curvature))))
+        if separable and apart > _ROUNDING * largest:
+            raise RefusedValue(
+                f"`{name}` is not a sum over coordinates, which `separable=True` "
+                "promises; leave out `separable`."
+            )
+        flat &= bool(largest == 0 or (strict and least <= 1e-6 * largest))
+    if flat:
+        raise RefusedValue(
+            f"`{name}` must be strictly convex and differentiable; it has a direction "
+            f"without curvature near points whose coordinates are all {center:g}{remedy}."
+        )
+
+
+def _curvatures(
+    name: str, function: Callable, center: float, offsets: np.ndarray
+) -> np.ndarray | None:
+    """The Hessians near a point; None if they cannot be computed."""
+    spreads = max(abs(center), 1.0) * np.array(_SPREADS)
+    points = jnp.asarray(center + np.multiply.outer(spreads, offsets), float)
+    try:
+        leaves, structure = jax.tree.flatten((as_tree(function), points[0]))
+        value = _shape_of_value(structure, tuple(map(_kind_of, leaves)))
+    except Exception:  # the function needs decisions of another shape
+        return None
+    shape, dtype = getattr(value, "shape", None), getattr(value, "dtype", type(value).__name__)
+    if shape != () or not jnp.issubdtype(dtype, jnp.floating):
+        raise RefusedType(f"`{name}` must give one real number, got {dtype} of shape {shape}.")
+    seen = _second_derivatives(as_tree(function), points)
+    return None if isinstance(seen, Tracer) else np.asarray(seen, float)
+
+
+def _kind_of(leaf: ArrayLike) -> tuple:
+    return jnp.shape(leaf), jnp.result_type(leaf), isinstance(leaf, int | float)
+
+
+@cached
+def _shape_of_value(structure: PyTree, kinds: tuple) -> PyTree:
+    """The shape of a value of the function; cached, since it traces."""
+    leaves = [jax.ShapeDtypeStruct(*kind, weak_type=weak) for *kind, weak in kinds]
+
+    def play(leaves: list) -> PyTree:
+        function, w = jax.tree.unflatten(structure, leaves)
+        return function(w)
+
+    return jax.eval_shape(play, leaves)
+
+
+@compiled
+def _second_derivatives(function: Callable, points: Array) -> Array:
+    """The Hessians at `points`; not finite where the value is not finite."""
+    flat = lambda w: function(w.reshape(points.shape[1:]))
+    return jax.vmap(lambda w: jax.hessian(flat)(w) + 0 * flat(w))(points.reshape(len(points), -1))

@@ -1,4 +1,4 @@
-r"""Combinators: scale, shift, precompose or add mirror maps.
+r"""Combinators: scale, shift, stretch, precompose or add mirror maps.
 
 $$(a f)^*(\theta) = a f^*(\theta / a), \qquad (f(\cdot - c))^*(\theta) = f^*(\theta) +
   \langle\theta, c\rangle, \qquad (f \circ A)^*(\theta) = f^*(A^{-\top} \theta).$$
@@ -8,8 +8,8 @@ Norm, modulus and domain are derived. The conjugate of a sum is computed numeric
 Rockafellar, Convex Analysis, 1970, sections 12 and 16.
 """
 
+import dataclasses
 from collections.abc import Callable
-from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -22,6 +22,7 @@ from olx import _check as check
 from olx._refusal import RefusedType, public
 from olx.convex.norms import Norm
 from olx.core import Scalar
+from olx.facts import Lump
 from olx.mirrors.base import MirrorMap, mirror_map
 
 
@@ -145,6 +146,24 @@ def add(
     )
 
 
+def stretch(mirror: MirrorMap, total: Scalar) -> MirrorMap:
+    """The potential of `w / total`, for a map whose norm is the 1-norm."""
+    assert mirror.modulus is not None  # true for both maps that are stretched
+    assert mirror.contains is not None
+    assert mirror.retraction is not None
+    return MirrorMap(
+        Partial(_shrunk, total, mirror.potential),
+        Partial(_grown, total, mirror.conjugate),
+        norm=mirror.norm,
+        modulus=mirror.modulus / total**2,
+        contains=Partial(_shrunk, total, mirror.contains),
+        retraction=Partial(_between_copies, total, mirror.retraction),
+        centering=mirror.centering,
+        lump=None if mirror.lump is None else _stretched_lump(mirror.lump, total),
+        offset=mirror.offset,
+    )
+
+
 def _stronger(mirror: MirrorMap, other: MirrorMap) -> tuple[Norm | None, Scalar | None]:
     if mirror.norm is None or mirror.modulus is None:
         return other.norm, other.modulus
@@ -189,7 +208,7 @@ def _between(matrix: Array, function: Callable, theta: PyTree) -> PyTree:
     return unravel(matrix.T @ inner)
 
 
-def _if(known: Any, make: Callable):
+def _if(known: PyTree, make: Callable[[PyTree], PyTree]) -> PyTree:
     return None if known is None else make(known)
 
 
@@ -199,3 +218,25 @@ def _sum(functions: list[Partial], w: PyTree):
 
 def _every(functions: list[Partial], w: PyTree) -> Array:
     return jnp.all(jnp.stack([function(w) for function in functions]))
+
+
+def _stretched_lump(lump: Lump, total: Scalar) -> Lump:
+    term, log_term = (Partial(_grown, total, f) for f in (lump.term, lump.log_term))
+    entry = Partial(_divided, total, lump.entry)
+    return dataclasses.replace(lump, term=term, log_term=log_term, entry=entry)
+
+
+def _divided(total: Scalar, function: Callable, log: Array) -> PyTree:
+    return function(log) / total
+
+
+def _shrunk(total: Scalar, function: Callable, w: PyTree) -> PyTree:
+    return function(jax.tree.map(lambda leaf: leaf / total, w))
+
+
+def _grown(total: Scalar, function: Callable, theta: PyTree, *others: Array) -> PyTree:
+    return function(tree.scale(total, theta), *others)
+
+
+def _between_copies(total: Scalar, function: Callable, theta: PyTree) -> PyTree:
+    return jax.tree.map(lambda leaf: leaf / total, function(tree.scale(total, theta)))

@@ -1,4 +1,4 @@
-r"""Negative entropy on the probability simplex.
+r"""Negative entropy on the probability simplex, whose coordinates may have a lower bound.
 
 $$\psi(w) = s \sum_i w_i \log \frac{w_i}{p_i}, \qquad
   \psi^*(\theta) = s \log \sum_i p_i e^{\theta_i / s}.$$
@@ -7,7 +7,13 @@ The gradient of $\psi^*$ is the softmax, so mirror descent with it is Hedge. $\p
 entropy to the prior $p$ (uniform unless given), is never negative, and is $s$-strongly convex in
 $\|\cdot\|_1$.
 
-Shalev-Shwartz, Online Learning: Theory, Algorithms, and Applications, 2007, example 4, lemma 16.
+With a floor, $S = \{ w : w_i \ge \varepsilon, \sum_i w_i = 1 \}$, the gradient of $\psi^*$ is the
+entropic projection of $e^{\theta/s}$: the smallest coordinates are set to $\varepsilon$, the $m$
+others share $1 - (n - m)\varepsilon$ by softmax, where $m$ is the largest number for which all of
+them are at least $\varepsilon$. As in fixed share, small weights can recover quickly.
+
+Shalev-Shwartz, Online Learning: Theory, Algorithms, and Applications, 2007, example 4, lemma 16 and
+figure 7.3, with the denominator $1 - l\varepsilon$ in place of the printed $1 - \varepsilon$.
 """
 
 import jax
@@ -20,9 +26,10 @@ from jaxtyping import Array, PyTree
 from olx import _check as check
 from olx._refusal import public
 from olx.convex import _domain, norms
+from olx.convex.projections import entropic_floor
 from olx.core import Scalar
 from olx.facts import Lump
-from olx.mirrors.base import MirrorMap
+from olx.mirrors.base import MirrorMap, with_argmax
 
 
 @public
@@ -49,6 +56,29 @@ def negative_entropy(scale: Scalar = 1.0, prior: PyTree | None = None) -> Mirror
         centering=Partial(_domain.below_top),
         lump=_exponentials(scale) if prior is None else None,
         offset=Partial(_constants, scale, prior),
+    )
+
+
+@public
+def floored_entropy(floor: Scalar, scale: Scalar = 1.0) -> MirrorMap:
+    """The relative entropy to the uniform point, times `scale`, with all coordinates >= `floor`.
+
+    floor: between 0 and 1 / n for decisions of n coordinates. For a larger floor the set is empty
+        and every decision is NaN.
+
+    >>> import jax.numpy as jnp
+    >>> floored_entropy(0.25).to_primal(jnp.array([0.0, 100.0])).tolist()
+    [0.25, 0.75]
+    """
+    floor = check.between("floor", floor, 0, 1)
+    scale = check.positive("scale", scale)
+    return with_argmax(
+        Partial(_floored_potential, scale),
+        Partial(_floored_argmax, floor, scale),
+        norm=norms.l1(),
+        modulus=scale,
+        contains=Partial(_domain.simplex, floor, 1.0),
+        centering=Partial(_domain.below_top),
     )
 
 
@@ -99,3 +129,12 @@ def _log_prior(prior: PyTree, flat: Array) -> Array:
     if prior is None:
         return jnp.full_like(flat, -jnp.log(flat.size))
     return jnp.log(ravel_pytree(prior)[0])
+
+
+def _floored_potential(scale: Scalar, w: PyTree) -> Array:
+    flat, _ = ravel_pytree(w)
+    return scale * (jnp.sum(flat) * jnp.log(flat.size) - jnp.sum(entr(flat)))
+
+
+def _floored_argmax(floor: Scalar, scale: Scalar, theta: PyTree) -> PyTree:
+    return entropic_floor(jax.tree.map(lambda leaf: leaf / scale, theta), floor)

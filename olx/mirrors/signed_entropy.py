@@ -31,8 +31,8 @@ from olx.convex import _domain, norms
 from olx.convex.roots import root
 from olx.core import Scalar
 from olx.facts import Lump
-from olx.mirrors._stretch import stretched
 from olx.mirrors.base import MirrorMap
+from olx.mirrors.combinators import stretch
 
 
 @public
@@ -56,7 +56,7 @@ def signed_entropy(total: Scalar = 1.0) -> MirrorMap:
         lump=Lump(Partial(_cosh), Partial(_log_pair), Partial(_of_pair), hollow=False),
         offset=Partial(_constants),
     )
-    return stretched(unit, total)
+    return stretch(unit, total)
 
 
 def _constants(w: PyTree) -> Array:

@@ -44,7 +44,7 @@ from olx.core import Feedback, Learner, Scalar
 from olx.facts import Facts, Rowwise
 from olx.frameworks.lift import dot, transposed
 from olx.frameworks.mistakes import solved
-from olx.losses.labels import labels, of_classes
+from olx.losses.classes import class_rows, labels
 from olx.losses.margin import hot
 from olx.theorem import MET, UNIT_WEIGHTS, ZERO, Certificate, summed
 
@@ -80,7 +80,7 @@ def banditron(gamma: Scalar, key: Array) -> Learner:
     check.key(key)
     gamma = check.above("gamma", gamma, 0.0, 1.0)
     hparams, facts = BanditronHparams(gamma, key), Facts(coordinates=Rowwise())
-    needs, theorems = (labels("banditron"), of_classes("banditron")), (drawn_steps,)
+    needs, theorems = (labels("banditron"), class_rows("banditron")), (drawn_steps,)
     return Learner(hparams, init, predict, update, facts=facts, needs=needs, theorems=theorems)
 
 

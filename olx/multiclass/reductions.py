@@ -39,8 +39,8 @@ from olx._refusal import RefusedType, RefusedValue, own_name, public
 from olx.core import Feedback, Learner, Rounds
 from olx.facts import AddsContext, Facts, of_wrapper
 from olx.frameworks import copies
+from olx.losses.classes import REMEDY, below
 from olx.losses.hinges import hinge
-from olx.losses.labels import REMEDY, below
 from olx.losses.margin import hot, mistaken
 from olx.losses.score import ScoreLoss, of_score
 from olx.needs import Need

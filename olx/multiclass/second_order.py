@@ -76,10 +76,9 @@ from olx._words import computed
 from olx.core import Feedback, Learner, Scalar
 from olx.facts import Facts, Rowwise
 from olx.frameworks.lift import dot
-from olx.losses.labels import labels, of_classes
+from olx.losses.classes import class_rows, labels
 from olx.losses.margin import hot, margin, pick, rival
-from olx.second_order import sketch
-from olx.second_order.arow import asks, score
+from olx.second_order.arow import Tally, Terms, asks, first_tally, score, tally_sides, tally_terms
 from olx.second_order.confidence_weighted import confidence_of, soft_rule
 from olx.second_order.rank_one import (
     RankOneHparams,
@@ -93,7 +92,6 @@ from olx.second_order.rank_one import (
     vector,
     weight_if,
 )
-from olx.second_order.sketch import Tally, Terms
 from olx.theorem import Theorem, summed
 
 
@@ -123,7 +121,7 @@ def arow_step(r: Scalar, row: Row, feedback: Feedback) -> Step:
 
 
 def start(hp: RankOneHparams, state: RankOneState, u: PyTree) -> Tally:
-    return sketch.first_tally(hp.rule.hparams * jnp.sum(_comparator(u, state.w) ** 2))
+    return first_tally(hp.rule.hparams * jnp.sum(_comparator(u, state.w) ** 2))
 
 
 def terms(hp: RankOneHparams, state: RankOneState, feedback: Feedback, u: PyTree) -> Tally:
@@ -134,12 +132,10 @@ def terms(hp: RankOneHparams, state: RankOneState, feedback: Feedback, u: PyTree
     rest = 4 * ahead / total - 4 * jnp.vdot(row.margin, row.margin) / (r * total)
     growth, published = 2 * row.spread / total, 2 * jnp.log1p(row.spread / r)
     grown = Terms(jnp.vdot(along, along), growth + rest, published + rest)
-    return sketch.tally_terms(seen, margin(along, feedback.outcome), asks(seen), grown)
+    return tally_terms(seen, margin(along, feedback.outcome), asks(seen), grown)
 
 
-updates_made = summed(
-    "updates_made", "Orabona et al. 2015, lemma 3", terms, sketch.tally_sides, start
-)
+updates_made = summed("updates_made", "Orabona et al. 2015, lemma 3", terms, tally_sides, start)
 
 
 @pytree
@@ -169,7 +165,7 @@ def diagonal_arow(r: Scalar) -> Learner:
     """
     owner = "multiclass.diagonal_arow"
     hparams = DiagonalAROWHparams(check.positive("r", r))
-    facts, needs = Facts(coordinates=Rowwise()), (labels(owner), of_classes(owner))
+    facts, needs = Facts(coordinates=Rowwise()), (labels(owner), class_rows(owner))
     return Learner(
         hparams, diagonal_init, diagonal_predict, diagonal_update, facts=facts, needs=needs
     )
@@ -244,7 +240,7 @@ def binary_step(rule: Rule, row: Row, feedback: Feedback) -> Step:
 
 def _by_classes(owner: str, rule: Rule, theorems: tuple[Theorem, ...] = ()) -> Learner:
     """A rule that takes and gives one number per class as a predictor of classes."""
-    needs = (labels(owner), of_classes(owner))
+    needs = (labels(owner), class_rows(owner))
     return rank_one(rule, classes=True, needs=needs, theorems=theorems)
 
 

@@ -33,8 +33,7 @@ from olx._numeric import Sum
 from olx._pytree import pytree, static
 from olx._refusal import RefusedValue, own_name, public
 from olx.convex import _domain
-from olx.convex.balanced import balanced_search
-from olx.convex.balanced_logits import balanced_logits
+from olx.convex.balanced import balanced_logits, balanced_search
 from olx.core import Rounds, Scalar
 from olx.losses.margin import short
 from olx.losses.ranks import is_proper, parted

@@ -81,8 +81,7 @@ from olx.mirrors.base import MirrorMap
 from olx.ranking import geometries
 from olx.ranking.geometries import EntropicState, EuclideanState, Geometry, Ranked, Update
 from olx.schedules.fixed import as_schedule, no_stats
-from olx.schedules.root_norms import at as at_root_norms
-from olx.schedules.root_rounds import at as at_root_rounds
+from olx.schedules.roots import root_norms_at, root_rounds_at
 from olx.theorem import DOMAIN, Certificate, Theorem
 
 
@@ -141,7 +140,7 @@ def label_ranking(
         margin = geometries.below_one(margin)
     hparams = LabelRankingHparams(eta, mirror, update, margin)
     fixed = _is_fixed(hparams)
-    is_root = eta.at_fn in (at_root_norms, at_root_rounds)
+    is_root = eta.at_fn in (root_norms_at, root_rounds_at)
     own = (label_rate,) if fixed else (label_schedule,) * is_root
     return Learner(
         hparams,

@@ -130,5 +130,5 @@ def at(hp: DecayHparams, stats: Clock, context: PyTree) -> Array:
     return hp.eta * stats.now**-hp.power
 
 
-def _itself(eta, stats, context):
+def _itself(eta: Scalar, stats: None, context: PyTree) -> Scalar:
     return eta

@@ -52,7 +52,7 @@ def numbers(
     return SlabHparams(bound, sigma, lipschitz)
 
 
-def clipped(hp: SlabHparams, score: Array) -> Array:
+def clipped_score(hp: SlabHparams, score: Array) -> Array:
     """The score of the projected weights."""
     return score if hp.bound is None else jnp.clip(score, -hp.bound, hp.bound)
 
@@ -93,16 +93,18 @@ def terms(
     along: Array,
     eta: Array,
     energy: Array,
-    drift: Array,
     square: Array,
+    drift: Array | None = None,
 ) -> Account:
-    """What a round adds.
+    r"""What a round adds.
 
     along: the score of `u`.
-    square: the squared length of the gradient.
+    square: the squared length of the row.
+    drift: $\eta_t \langle g_t, w_t - u\rangle^2$ if None.
     """
     own, other, slope = feedback.value, feedback.loss(along), feedback.grad
     change = slope * (along - feedback.action)
+    apart = eta * (slope * (feedback.action - along)) ** 2
     size = (
         jnp.abs(own) + jnp.abs(other) + jnp.abs(slope) * (jnp.abs(along) + jnp.abs(feedback.action))
     )
@@ -114,8 +116,8 @@ def terms(
         own - other,
         size,
         energy,
-        drift,
-        square,
+        apart if drift is None else drift,
+        slope**2 * square,
         eta,
         latest(eta),
         jnp.abs(along) <= widest,

@@ -20,7 +20,7 @@ from olx import _check as check
 from olx._refusal import public
 from olx.core import Learner, Scalar
 from olx.frameworks.ftrl import composite_regret, ftrl
-from olx.regularizers.full_adagrad import full_adagrad
+from olx.regularizers.adagrad import full_adagrad
 
 
 @public

@@ -94,8 +94,8 @@ def update(hp: AdaptationHparams, state: AdaptationState, feedback: Feedback) ->
     inner, slope = without_refresh(hp.inner), feedback.weight * feedback.grad
     squares = jax.tree.map(lambda d, x: d + (slope * x) ** 2, state.squares, feedback.context)
     after = AdaptationState(state.inner, squares)
-    told = _told(hp, after if hp.current else state, feedback)
-    return AdaptationState(inner.update(state.inner, told), squares)
+    scaled = _scaled_feedback(hp, after if hp.current else state, feedback)
+    return AdaptationState(inner.update(state.inner, scaled), squares)
 
 
 @own_name("diagonal_adaptation")
@@ -104,8 +104,8 @@ def _scaled(state: AdaptationState, context: PyTree) -> PyTree:
     return jax.tree.map(lambda x, d: x / jnp.sqrt(d), context, state.squares)
 
 
-def _told(hp: AdaptationHparams, state: AdaptationState, feedback: Feedback) -> Feedback:
+def _scaled_feedback(hp: AdaptationHparams, state: AdaptationState, feedback: Feedback) -> Feedback:
     return feedback._replace(context=_scaled(state, feedback.context))
 
 
-VIEW = WrapperView(parts=("params", "outcome", "weight"), feedback_fn=_told)
+VIEW = WrapperView(parts=("params", "outcome", "weight"), feedback_fn=_scaled_feedback)

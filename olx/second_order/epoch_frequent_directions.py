@@ -32,9 +32,9 @@ from olx.second_order.frequent_directions import (
     DirectionsHparams,
     check_size,
     gram_after,
-    shrunk,
+    shrunk_directions,
 )
-from olx.second_order.rank_one import changed
+from olx.second_order.rank_one import changed_root
 from olx.second_order.sketch import Sketch, dtype_of, empty_rows, orthonormal
 
 
@@ -70,7 +70,7 @@ def epoch_frequent_directions(size: int) -> Sketch:
     """
     check_size(size)
     hparams = DirectionsHparams(size)
-    parts = init, update, solve, energy, is_due, basis, rebased
+    parts = init, update, solve, energy, is_due, basis, rebased_state
     return Sketch(hparams, size, *parts, THEOREMS)
 
 
@@ -94,7 +94,7 @@ def update(
         small.energy,
         small.frame,
         gram_after(small.gram, delta, zg, gg),
-        changed(small.root, along + share * gg / 2 * delta, delta),
+        changed_root(small.root, along + share * gg / 2 * delta, delta),
         small.total + gg,
         small.count + 1,
         small.lost,
@@ -105,14 +105,14 @@ def update(
 
 def _end_of_epoch(alpha: Scalar, small: Epoch) -> Epoch:
     k = len(small.energy)
-    new = shrunk(small.energy, small.gram[k:, :k], small.gram[k:, k:])
+    new = shrunk_directions(small.energy, small.gram[k:, :k], small.gram[k:, k:])
     energies = jnp.zeros_like(small.gram[0]).at[:k].set(new.energy)
     frame = jnp.zeros_like(small.gram).at[:k].set(jnp.concatenate([new.turn, new.take], axis=1))
     return Epoch(
         new.energy,
         frame,
         small.gram,
-        jnp.diag(1 / jnp.sqrt(alpha + sketch.counted(alpha, energies))),
+        jnp.diag(1 / jnp.sqrt(alpha + sketch.counted_energies(alpha, energies))),
         jnp.sum(new.energy),
         small.count,
         small.lost + new.lost,
@@ -139,7 +139,7 @@ def basis(small: Epoch, gram: Array) -> Array:
     return orthonormal(small.frame, gram)
 
 
-def rebased(small: Epoch) -> Epoch:
+def rebased_state(small: Epoch) -> Epoch:
     eye = jnp.eye(len(small.gram), dtype=small.gram.dtype)
     alive = jnp.zeros_like(small.gram[0]).at[: len(small.energy)].set(jnp.sign(small.energy))
     return small._replace(frame=eye, gram=jnp.diag(alive), count=jnp.zeros_like(small.count))

@@ -41,13 +41,21 @@ $$\sum_{s \le t} \ell_s(w_s) - \ell_s(u) \le \frac\alpha2 \|u - w_1\|^2 +
   \frac12 \sum_{s \le t} \eta_s \langle g_s, w_s - u\rangle^2,$$
 
 and the last sum is at most $2 (C L)^2 \sum_s \eta_s$. The source has $n + 1$ for $n$.
-`best_rank_regret` bounds $\Delta_t$ by the spectrum of the gradients.
 
 Proof: in `newton_regret` the matrices grow by at most $\hat g_s \hat g_s^\top$, which leaves the
 last sum. The trace of $A_s^{-1} (A_s - A_{s-1})$ is at most the growth of the log-determinant, and
 the trace of $A_s^{-1}$ times the rest of $\hat g_s \hat g_s^\top$ is at most the trace lost over
 $\alpha$. The proof needs all of $S_s$ in $A_s$. Where the step counts less, the certificate says
 so.
+
+`best_rank_regret` and `lost_trace`, against the best approximations of the gradients of low rank:
+the trace that the sketch loses is at most $\min_{j < m} m\, \Omega_j / (m - j)$, and
+`best_rank_regret` is `directions_regret` with this in place of $\Delta_t$: the regret is small
+if the gradients are close to a space of fewer than $m$ dimensions. Without epochs $\Delta_t / m$ is
+the sum of all $\rho_s$.
+
+The accounts keep a matrix with one row and one column per coordinate, so these theorems are for few
+coordinates. Ask for them by `olx.certify(learner, run, u, theorems=...)`.
 
 Luo, Optimal and Adaptive Online Learning, 2016, algorithms 13 and 17 to 20, theorems 18 and 19;
 Ghashami, Liberty, Phillips, Woodruff, Frequent Directions: Simple and Deterministic Matrix
@@ -58,6 +66,7 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
+from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Bool, Float, Int, PyTree
 from optax import tree
 
@@ -65,12 +74,12 @@ from olx import _check as check
 from olx import _numeric as safe
 from olx._pytree import pytree, static
 from olx._refusal import RefusedValue, public
-from olx.core import Feedback, Scalar
+from olx.core import Feedback, Learner, Scalar
 from olx.frameworks.lift import dot
 from olx.second_order import _slab, sketch
 from olx.second_order.sketch import PERIOD, WHOLE, Sketch, dtype_of, empty_rows, orthonormal
 from olx.second_order.sketched_newton import SketchedNewtonHparams, SketchedNewtonState, step
-from olx.theorem import MET, ZERO, Certificate, latest, summed
+from olx.theorem import MET, ZERO, About, Certificate, Theorem, latest, summed
 
 _LEAST = 1 / 32  # of |det T|; below, the new row goes to the spare row
 
@@ -115,7 +124,7 @@ def frequent_directions(size: int) -> Sketch:
     """
     check_size(size)
     hparams = DirectionsHparams(size)
-    parts = init, update, solve, energy, is_due, basis, rebased
+    parts = init, update, solve, energy, is_due, basis, rebased_state
     return Sketch(hparams, size, *parts, THEOREMS)
 
 
@@ -133,7 +142,7 @@ def update(
     hp: DirectionsHparams, alpha: Scalar, small: Directions, zg: Array, gg: Array
 ) -> tuple[Directions, Array]:
     k = hp.size - 1
-    new = shrunk(small.energy, (small.frame @ zg)[None], gg.reshape(1, 1))
+    new = shrunk_directions(small.energy, (small.frame @ zg)[None], gg.reshape(1, 1))
     length, along = new.spread[0, k], jnp.vdot(new.spread[0], new.dropped)
     turns = jnp.abs(along) >= _LEAST * length  # true if the row is inside the old directions
     inside = safe.divide(-new.dropped[:k], along, 0.0, turns & (length > 0))
@@ -165,7 +174,7 @@ def basis(small: Directions, gram: Array) -> Array:
     return jnp.pad(orthonormal(small.frame, gram), ((0, 1), (0, 0)))
 
 
-def rebased(small: Directions) -> Directions:
+def rebased_state(small: Directions) -> Directions:
     frame = jnp.eye(*small.frame.shape, dtype=small.energy.dtype)
     alive = (small.energy > 0).astype(small.energy.dtype)
     return Directions(
@@ -195,7 +204,7 @@ class Shrunk(NamedTuple):
     spread: Float[Array, "n k+n"]  # [M L]
 
 
-def shrunk(
+def shrunk_directions(
     energy: Float[Array, " k"], cross: Float[Array, "n k"], gram: Float[Array, "n n"]
 ) -> Shrunk:
     r"""energy: of the old directions. cross: $G V^\top$. gram: $G G^\top$.
@@ -249,7 +258,7 @@ def eigh(a: Float[Array, "n n"]) -> tuple[Float[Array, " n"], Float[Array, "n n"
 
 
 @eigh.defjvp
-def _eigh_jvp(primals, tangents):
+def _eigh_jvp(primals: tuple, tangents: tuple) -> tuple[tuple, tuple]:
     values, vectors = eigh(*primals)
     change = vectors.T @ tangents[0] @ vectors
     gap = values[None, :] - values[:, None]
@@ -278,10 +287,9 @@ def start(hp: SketchedNewtonHparams, state: SketchedNewtonState, u: PyTree) -> A
 def terms(
     hp: SketchedNewtonHparams, state: SketchedNewtonState, feedback: Feedback, u: PyTree
 ) -> Account:
-    x, now, slope = feedback.context, step(hp, state, feedback), feedback.grad
-    along, square = dot(u, x), slope**2 * jnp.asarray(tree.vdot(x, x))
-    drift = now.eta * (slope * (feedback.action - along)) ** 2
-    slab = _slab.terms(hp.slab, feedback, along, now.eta, now.energy, drift, square)
+    x, now = feedback.context, step(hp, state, feedback)
+    square = jnp.asarray(tree.vdot(x, x))
+    slab = _slab.terms(hp.slab, feedback, dot(u, x), now.eta, now.energy, square)
     small = now.after.small
     whole = small.is_whole(hp.alpha)
     return Account(slab, ZERO, latest(small.total), latest(small.lost), ZERO, whole)
@@ -307,3 +315,63 @@ directions_regret = summed(
     "directions_regret", "Luo 2016, theorems 18 and 19", terms, both_sides, start
 )
 THEOREMS = (directions_regret,)
+
+
+class RankAccount(NamedTuple):
+    inner: Account
+    gram: Float[Array, "d d"]  # the sum of ghat ghat'
+
+
+@public
+def best_rank_regret() -> Theorem:
+    """The regret by the spectrum of the gradients."""
+    parts = rank_terms, rank_sides, rank_start
+    return summed("best_rank_regret", "Luo 2016, theorem 18", *parts, about=_DIRECTIONS)
+
+
+@public
+def lost_trace() -> Theorem:
+    """The trace lost by the sketch, over m, by the spectrum of the gradients."""
+    parts = rank_terms, trace_sides, rank_start
+    return summed("lost_trace", "Ghashami et al. 2016", *parts, about=_DIRECTIONS)
+
+
+def rank_start(hp: SketchedNewtonHparams, state: SketchedNewtonState, u: PyTree) -> RankAccount:
+    flat, _ = ravel_pytree(state.base)
+    return RankAccount(start(hp, state, u), jnp.zeros((flat.size, flat.size), flat.dtype))
+
+
+def rank_terms(
+    hp: SketchedNewtonHparams, state: SketchedNewtonState, feedback: Feedback, u: PyTree
+) -> RankAccount:
+    x, _ = ravel_pytree(feedback.context)
+    g = step(hp, state, feedback).ghat * x
+    return RankAccount(terms(hp, state, feedback, u), jnp.outer(g, g))
+
+
+def rank_sides(hp: SketchedNewtonHparams, account: RankAccount, u: PyTree) -> Certificate:
+    inner, steps = account.inner, _slab.steps(hp.slab, account.inner.slab)
+    lost, rows = hp.sketch.size * _least_tail(hp, account), account.inner.rows + 1
+    right = bound(hp, inner, lost, rows, steps)
+    return _slab.sides(inner.slab, right).given(WHOLE, inner.whole)
+
+
+def trace_sides(hp: SketchedNewtonHparams, account: RankAccount, u: PyTree) -> Certificate:
+    size = 10 * hp.sketch.size * jnp.trace(account.gram)
+    return Certificate(account.inner.lost / hp.sketch.size, _least_tail(hp, account), size)
+
+
+def _least_tail(hp: SketchedNewtonHparams, account: RankAccount) -> Array:
+    """The least Omega_j / (m - j)."""
+    m, values = hp.sketch.size, jnp.linalg.eigvalsh(account.gram)
+    tails = jnp.maximum(jnp.cumsum(values)[::-1], 0.0)  # Omega_0, Omega_1, ...
+    tails = jnp.concatenate([tails, jnp.zeros_like(tails[:1])])[:m]
+    return jnp.min(tails / (m - jnp.arange(len(tails), dtype=tails.dtype)))
+
+
+def _is_directions(learner: Learner) -> bool:
+    own = [one.name for one in learner.theorems]
+    return isinstance(learner.hparams, SketchedNewtonHparams) and "directions_regret" in own
+
+
+_DIRECTIONS = About("`sketched_newton` with frequent directions", _is_directions)

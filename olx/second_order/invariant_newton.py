@@ -21,9 +21,18 @@ $$\sum_{s \le t} \ell_s(w_s) - \ell_s(u) \le \frac12 \sum_{s \le t} g_s^\top A_s
   \frac12 \sum_{s \le t} \eta_s \langle g_s, w_s - u\rangle^2 \le
   \frac12 \sum_{s \le t} g_s^\top A_s^+ g_s + 2 (C L)^2 \sum_{s \le t} \eta_s.$$
 
-`olx.theorems.rank_regret` bounds the sum by the rank of the rows.
+`rank_regret` bounds the sum by the rank of the gradients. With $r$ the rank of $\sum_{s \le t} g_s
+g_s^\top$ and $\lambda$ the smallest positive eigenvalue of any $\sum_{i \le s} g_i g_i^\top$, $s
+\le t$, for the same $u$ and rounds
 
-Luo, Optimal and Adaptive Online Learning, 2016, appendix C.2.
+$$\sum_{s \le t} \ell_s(w_s) - \ell_s(u) \le \frac1{2 (\sigma + \eta_t)} \Big( r + \frac{r (1 + r)}2
+  \ln\Big( 1 + \frac{2 \sum_s \|g_s\|^2}{r (1 + r) \lambda} \Big) \Big) +
+  2 (C L)^2 \sum_{s \le t} \eta_s.$$
+
+The account keeps a matrix and needs its eigenvalues in every round, so no learner carries the
+theorem: give it to `olx.certify` as `theorems=(olx.theorems.rank_regret,)`.
+
+Luo, Optimal and Adaptive Online Learning, 2016, appendix C.2, theorem 23 and corollary 1.
 """
 
 from typing import NamedTuple
@@ -40,7 +49,7 @@ from olx.core import Feedback, Learner, Scalar
 from olx.second_order import _slab
 from olx.second_order._slab import SlabHparams
 from olx.second_order.rank_one import vector
-from olx.theorem import Certificate, summed
+from olx.theorem import About, Certificate, Theorem, add_terms, first_sums, summed
 
 
 class InvariantState(NamedTuple):
@@ -125,7 +134,7 @@ def look(hp: SlabHparams, state: InvariantState, x: Float[Array, " d"]) -> Look:
     part = float(jnp.finfo(x.dtype).eps) ** 1.2 * jnp.vdot(x, x)
     fresh = (jnp.vdot(n, n) > part) & (state.rank < x.size)
     phi, margin = x @ state.root, jnp.vdot(state.w, x)
-    score = jnp.where(fresh, 0.0, _slab.clipped(hp, margin))
+    score = jnp.where(fresh, 0.0, _slab.clipped_score(hp, margin))
     return Look(score, fresh, n, phi, margin, jnp.vdot(phi, phi))
 
 
@@ -140,9 +149,7 @@ def terms(hp: SlabHparams, state: InvariantState, feedback: Feedback, u: PyTree)
     growth = (hp.curvature + eta) * slope**2
     shared = slope**2 * now.spread / (1 + growth * now.spread)
     energy = jnp.where(now.fresh, safe.divide(slope**2, growth), shared)
-    along = jnp.vdot(vector(u), x)
-    drift = eta * (slope * (feedback.action - along)) ** 2
-    return _slab.terms(hp, feedback, along, eta, energy, drift, slope**2 * jnp.vdot(x, x))
+    return _slab.terms(hp, feedback, jnp.vdot(vector(u), x), eta, energy, jnp.vdot(x, x))
 
 
 def slab_sides(hp: SlabHparams, account: _slab.Account, u: PyTree) -> Certificate:
@@ -151,3 +158,50 @@ def slab_sides(hp: SlabHparams, account: _slab.Account, u: PyTree) -> Certificat
 
 
 slab_regret = summed("slab_regret", "Luo 2016, appendix C, (C.2)", terms, slab_sides, start)
+
+
+class RankAccount(NamedTuple):
+    slab: _slab.Account
+    gram: Float[Array, "d d"]  # the sum of g g'
+    least: Float[Array, ""]  # lambda
+    rank: Float[Array, ""]
+
+
+def open_rank(hp: SlabHparams, state: InvariantState, u: PyTree) -> RankAccount:
+    base = first_sums(start(hp, state, u), u)
+    zero = jnp.zeros_like(base.size)
+    return RankAccount(base, jnp.zeros_like(state.free), jnp.full_like(zero, jnp.inf), zero)
+
+
+def add_rank(
+    hp: SlabHparams, account: RankAccount, state: InvariantState, feedback: Feedback, u: PyTree
+) -> RankAccount:
+    g = feedback.grad * vector(feedback.context)
+    gram = account.gram + jnp.outer(g, g)
+    rank = update(hp, state, feedback).rank
+    values = jnp.linalg.eigvalsh(gram)
+    least = jnp.where(rank > 0, values[jnp.clip(g.size - rank, 0, g.size - 1)], jnp.inf)
+    base = add_terms(account.slab, terms(hp, state, feedback, u))
+    return RankAccount(base, gram, jnp.minimum(account.least, least), rank.astype(g.dtype))
+
+
+def rank_sides(hp: SlabHparams, account: RankAccount, u: PyTree) -> Certificate:
+    r, slab = account.rank, account.slab
+    pairs = r * (1 + r) / 2
+    grown = r + pairs * jnp.log1p(safe.divide(slab.squares, pairs * account.least))
+    right = safe.divide(grown, 2 * (hp.curvature + slab.eta)) + _slab.steps(hp, slab)
+    return _slab.sides(slab, right)
+
+
+def _is_invariant(learner: Learner) -> bool:
+    return learner.update_fn is update
+
+
+rank_regret = Theorem(
+    "rank_regret",
+    "Luo 2016, appendix C, corollary 1",
+    open_rank,
+    add_rank,
+    rank_sides,
+    about=About("`invariant_newton`", _is_invariant),
+)

@@ -39,7 +39,7 @@ Streaming PCA, 2019.
 """
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -64,7 +64,8 @@ class OjaHparams:
     size: int = static()
     rate: Scalar
     key: Array
-    rates_fn: Callable[..., Any] = static()  # (rate, t, work) -> the rates of V and of Lambda
+    # (rate, t, work) -> the rates of V and of Lambda
+    rates_fn: Callable[..., tuple[Array, Array]] = static()
 
 
 class OjaState(NamedTuple):
@@ -104,7 +105,7 @@ def adaptive_oja(size: int, rate: Scalar = 1.0, *, key: Array) -> Sketch:
 def _make(size: int, rate: Scalar, key: Array, rates: Callable) -> Sketch:
     check.size("size", size)
     hparams = OjaHparams(size, check.positive("rate", rate), key, rates)
-    return Sketch(hparams, size, init, update, solve, energy, is_due, basis, rebased)
+    return Sketch(hparams, size, init, update, solve, energy, is_due, basis, rebased_state)
 
 
 @own_name("oja")
@@ -165,7 +166,7 @@ def basis(small: OjaState, gram: Array) -> Array:
     return orthonormal(small.frame.value, gram)
 
 
-def rebased(small: OjaState) -> OjaState:
+def rebased_state(small: OjaState) -> OjaState:
     eye = jnp.eye(len(small.energy), dtype=small.energy.dtype)
     square = jnp.full_like(small.square, len(small.energy))
     return OjaState(_numeric.start(eye), small.energy, small.clock, small.work, square)

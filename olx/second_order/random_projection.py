@@ -43,7 +43,7 @@ at most $\delta$.
 Luo, Optimal and Adaptive Online Learning, 2016, algorithm 12 and theorem 17.
 """
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -56,11 +56,11 @@ from olx import _check as check
 from olx import _numeric as safe
 from olx._pytree import pytree, static
 from olx._refusal import public
-from olx.core import Feedback, Scalar
+from olx.core import Feedback, Learner, Scalar
 from olx.frameworks.lift import dot
 from olx.second_order import _slab, sketch, sketched_newton
-from olx.second_order.rank_one import changed
-from olx.second_order.sketch import Sketch, combined, dtype_of, empty_rows, product
+from olx.second_order.rank_one import changed_root
+from olx.second_order.sketch import Sketch, combined_weights, dtype_of, empty_rows, product
 from olx.second_order.sketched_newton import SketchedNewtonHparams, SketchedNewtonState, step
 from olx.theorem import UNIT_WEIGHTS, About, Certificate, Theorem
 
@@ -111,7 +111,7 @@ def update(
     r = safe.sqrt(sketch.share(gg, sketch.most(alpha, gg, 0.75))) * r
     q = zg + gg / 2 * r
     total = jnp.maximum(small.total + 2 * jnp.vdot(q, r), 0.0)
-    return Projection(changed(small.root, q, r), total, later), r
+    return Projection(changed_root(small.root, q, r), total, later), r
 
 
 def solve(alpha: Scalar, small: Projection, zx: Array, xx: Array) -> tuple[Array, Array]:
@@ -142,13 +142,11 @@ def projection_terms(epsilon: Scalar) -> Theorem:
     epsilon: in [0, 1).
     """
     epsilon = check.between("epsilon", epsilon, 0.0, 0.999999)
-    parts = (Partial(part, epsilon) for part in (open_account, add_round, both_sides))
+    parts = open_account, Partial(add_round, epsilon), Partial(both_sides, epsilon)
     return Theorem("projection_terms", "Luo 2016, theorem 17", *parts, about=_PROJECTION)
 
 
-def open_account(
-    epsilon: Scalar, hp: SketchedNewtonHparams, state: SketchedNewtonState, u: PyTree
-) -> Account:
+def open_account(hp: SketchedNewtonHparams, state: SketchedNewtonState, u: PyTree) -> Account:
     flat, _ = ravel_pytree(state.base)
     zero, yes = jnp.zeros((), flat.dtype), jnp.ones((), bool)
     return Account(jnp.zeros((flat.size, flat.size), flat.dtype), zero, zero, yes, yes)
@@ -227,7 +225,7 @@ def add_drift(
     u: PyTree,
 ) -> Drift:
     now, apart = step(hp, state, feedback), feedback.action - dot(u, feedback.context)
-    gap = tree.sub(combined(state.rows, now.mix, now.base), u)
+    gap = tree.sub(combined_weights(state.rows, now.mix, now.base), u)
     z = product(state.rows, gap)
     q = 2 * rate * (now.ghat * apart) ** 2 / hp.sketch.size
     legal = q < 1
@@ -252,7 +250,7 @@ def drift_sides(
     return proof.under(met | {UNIT_WEIGHTS: slab.unit, NARROW: account.narrow})
 
 
-def _is_projection(learner: Any) -> bool:
+def _is_projection(learner: Learner) -> bool:
     hp = learner.hparams
     own = isinstance(hp, SketchedNewtonHparams)
     return own and hp.sketch.init_fn is init

@@ -37,7 +37,7 @@ Crammer, Cesa-Bianchi, 2015, section 6, for the rules.
 """
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax.numpy as jnp
 from jax.flatten_util import ravel_pytree
@@ -56,18 +56,18 @@ from olx.needs import Need
 from olx.theorem import Theorem
 
 
-def changed(
+def changed_root(
     root: Float[Array, "m m"], q: Float[Array, " m"], r: Float[Array, " m"]
 ) -> Float[Array, "m m"]:
     r"""The root after $q r^\top + r q^\top$ is added to the matrix."""
     lengths = jnp.sum((r @ root) ** 2), jnp.sum((q @ root) ** 2)
     some = (lengths[0] > 0) & (lengths[1] > 0)
     beta = safe.divide(safe.or_one(lengths[0], some), safe.or_one(lengths[1], some)) ** 0.25
-    root = _added(root, beta * q + r / beta, 0.5)
-    return _added(root, beta * q - r / beta, -0.5)
+    root = _root_after(root, beta * q + r / beta, 0.5)
+    return _root_after(root, beta * q - r / beta, -0.5)
 
 
-def _added(root: Array, v: Array, s: float) -> Array:
+def _root_after(root: Array, v: Array, s: float) -> Array:
     phi = v @ root
     ratio = jnp.maximum(1 + s * jnp.sum(phi**2), jnp.finfo(phi.dtype).eps)  # of determinants
     k = s / (ratio + jnp.sqrt(ratio))
@@ -144,20 +144,20 @@ def rank_one(
     check.instance("rule", rule, Rule)
     prior = check.positive("prior", prior)
     hparams = RankOneHparams(rule, prior)
-    facts = Facts(refresh=Refresh(is_due, folded)) if grows else Facts()
+    facts = Facts(refresh=Refresh(is_due, folded_state)) if grows else Facts()
     begin = init_classes if classes else init
     return Learner(hparams, begin, predict, update, facts=facts, needs=needs, theorems=theorems)
 
 
 def init(hp: RankOneHparams, params: PyTree) -> RankOneState:
-    return _started(hp, jnp.zeros_like(vector(params)))
+    return _first_state(hp, jnp.zeros_like(vector(params)))
 
 
 def init_classes(hp: RankOneHparams, params: Float[Array, "k ..."]) -> RankOneState:
-    return _started(hp, jnp.zeros_like(params).reshape(params.shape[0], -1))
+    return _first_state(hp, jnp.zeros_like(params).reshape(params.shape[0], -1))
 
 
-def _started(hp: RankOneHparams, w: Float[Array, "... d"]) -> RankOneState:
+def _first_state(hp: RankOneHparams, w: Float[Array, "... d"]) -> RankOneState:
     root = jnp.eye(w.shape[-1], dtype=w.dtype) / jnp.sqrt(jnp.asarray(hp.prior, w.dtype))
     return RankOneState(w, root, jnp.ones((), w.dtype), clock.start(hp, w))
 
@@ -183,7 +183,7 @@ def is_due(hp: RankOneHparams, state: RankOneState) -> Array:
     return state.scale > _LARGE
 
 
-def folded(hp: RankOneHparams, state: RankOneState, sums: None) -> RankOneState:
+def folded_state(hp: RankOneHparams, state: RankOneState, sums: None) -> RankOneState:
     """The same matrix with a scale of 1; its entries stay below the root of the largest float."""
     most = float(jnp.finfo(state.root.dtype).max) ** 0.25
     factor = jnp.minimum(jnp.sqrt(state.scale), jnp.maximum(most / jnp.max(jnp.abs(state.root)), 1))
@@ -198,6 +198,12 @@ def look(state: RankOneState, x: Float[Array, " d"]) -> tuple[Row, Float[Array, 
     phi = x @ state.root
     spread = state.scale * jnp.vdot(phi, phi)
     return Row(dot(state.w, x), spread, state.clock.now, x.size), phi
+
+
+def row_and_score(state: RankOneState, feedback: Feedback, u: PyTree) -> tuple[Row, Array]:
+    """The row of a round as the rule sees it, and the score of `u` on it."""
+    x = vector(feedback.context)
+    return look(state, x)[0], jnp.vdot(vector(u), x)
 
 
 def weight_if(counts: Array, feedback: Feedback) -> Array:
@@ -219,6 +225,6 @@ def adding(row: Row, r: Scalar, z: Scalar, weight: Scalar = 1.0) -> Step:
     return Step(weight * (r * z - row.margin) / total, weight / total, r / total)
 
 
-def vector(tree: Any) -> Float[Array, " d"]:
+def vector(tree: PyTree) -> Float[Array, " d"]:
     """A tree of arrays as one vector."""
     return tree if getattr(tree, "ndim", 0) == 1 else ravel_pytree(tree)[0]

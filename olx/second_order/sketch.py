@@ -20,17 +20,11 @@ with $\epsilon$ the spacing of floats: an energy counts as at most about 2,900 a
 67 million alpha in float64. With a larger one, small errors of $V$ would make $A$ indefinite. The
 sketch keeps the energies $e$ themselves; it needs them to tell its directions apart.
 
-The account of the mistake bounds of second-order classifiers stands here too. The rounds that count
-are those with an update: mistakes $M$, and margin errors $U$ if the rule is aggressive. $H$ is the
-sum of the hinge losses of $u$ over them. The bounds have the form $H + \sqrt{\text{price} \cdot
-\text{growth}}$, where the price is a squared norm of $u$.
-
 Luo, Optimal and Adaptive Online Learning, 2016, chapter 4; Luo, Agarwal, Cesa-Bianchi, Langford,
 Efficient Second Order Online Learning by Sketching, 2016.
 """
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -41,9 +35,8 @@ from optax import tree
 from olx import _numeric as safe
 from olx._call import Call
 from olx._pytree import pytree, static
-from olx.core import Feedback, Scalar
-from olx.losses.margin import mistaken
-from olx.theorem import MET, UNIT_WEIGHTS, ZERO, Certificate, Theorem
+from olx.core import Scalar
+from olx.theorem import Theorem
 
 
 @pytree
@@ -57,13 +50,16 @@ class Sketch:
 
     hparams: PyTree
     size: int = static()  # the number m of the theory
-    init_fn: Callable[..., Any] = static()  # (hparams, alpha, params) -> (small, Z)
-    update_fn: Callable[..., Any] = static()  # (hparams, alpha, small, Z g, g.g) -> (small, delta)
-    solve_fn: Callable[..., Any] = static()  # (alpha, small, Z x, x.x) -> (B Z x, alpha x'A^-1 x)
-    energy_fn: Callable[..., Any] = static()  # (alpha, small, Z v) -> v'(A - alpha I) v
-    due_fn: Callable[..., Any] | None = static(default=None)  # (small) -> bool
-    basis_fn: Callable[..., Any] | None = static(default=None)  # (small, Z Z') -> matrix
-    rebased_fn: Callable[..., Any] | None = static(default=None)  # (small) -> small
+    # (hparams, alpha, params) -> (small, Z)
+    init_fn: Callable[..., tuple[PyTree, PyTree]] = static()
+    # (hparams, alpha, small, Z g, g.g) -> (small, delta)
+    update_fn: Callable[..., tuple[PyTree, Array]] = static()
+    # (alpha, small, Z x, x.x) -> (B Z x, alpha x'A^-1 x)
+    solve_fn: Callable[..., tuple[Array, Array]] = static()
+    energy_fn: Callable[..., Array] = static()  # (alpha, small, Z v) -> v'(A - alpha I) v
+    due_fn: Callable[..., Array] | None = static(default=None)  # (small) -> bool
+    basis_fn: Callable[..., Array] | None = static(default=None)  # (small, Z Z') -> matrix
+    rebased_fn: Callable[..., PyTree] | None = static(default=None)  # (small) -> small
     theorems: tuple[Theorem, ...] = ()  # about the learner with this sketch
     name: Call = static(kw_only=True, default=Call())  # the call that makes it
 
@@ -82,21 +78,21 @@ def product(rows: PyTree, x: PyTree) -> Float[Array, " m"] | Float[Array, ""]:
     return jnp.asarray(sum(jax.tree.leaves(parts)))
 
 
-def combined(rows: PyTree, b: Float[Array, " m"], base: PyTree) -> PyTree:
+def combined_weights(rows: PyTree, b: Float[Array, " m"], base: PyTree) -> PyTree:
     r"""`base` plus $Z^\top b$."""
     if rows is None:
         return base
     return jax.tree.map(lambda z, base: base + jnp.tensordot(b, z, 1), rows, base)
 
 
-def grown(rows: PyTree, delta: Float[Array, " m"], x: PyTree) -> PyTree:
+def grown_rows(rows: PyTree, delta: Float[Array, " m"], x: PyTree) -> PyTree:
     r"""$Z + \delta x^\top$."""
     if rows is None:
         return None
     return jax.tree.map(lambda z, x: z + jnp.multiply.outer(delta, x), rows, x)
 
 
-def mixed(basis: Float[Array, "m m"], rows: PyTree) -> PyTree:
+def mixed_rows(basis: Float[Array, "m m"], rows: PyTree) -> PyTree:
     """The matrix `basis` times $Z$."""
     return jax.tree.map(lambda z: jnp.tensordot(basis, z, 1), rows)
 
@@ -145,7 +141,7 @@ def _energy(alpha: Scalar, small: None, zv: Array) -> Array:
     return jnp.zeros_like(zv)
 
 
-def dtype_of(params: PyTree) -> Any:
+def dtype_of(params: PyTree) -> jnp.dtype:
     return jnp.result_type(*jax.tree.leaves(params))
 
 
@@ -161,13 +157,13 @@ def solve(alpha: Scalar, frame: Array, energy: Array, zx: Array, xx: Array) -> t
     """The solution for directions V = frame Z; nothing cancels."""
     v = frame @ zx
     rest = jnp.maximum(xx - jnp.vdot(v, v), 0.0)
-    left = alpha / (alpha + counted(alpha, energy))
+    left = alpha / (alpha + counted_energies(alpha, energy))
     return ((1 - left) * v) @ frame, rest + jnp.sum(left * v**2)
 
 
 def square(alpha: Scalar, frame: Array, energy: Array, zv: Array) -> Float[Array, ""]:
     r"""$v^\top (A - \alpha I) v$."""
-    return jnp.sum(counted(alpha, energy) * (frame @ zv) ** 2)
+    return jnp.sum(counted_energies(alpha, energy) * (frame @ zv) ** 2)
 
 
 def is_whole(alpha: Scalar, energy: Array) -> Bool[Array, ""]:
@@ -175,7 +171,7 @@ def is_whole(alpha: Scalar, energy: Array) -> Bool[Array, ""]:
     return jnp.all(energy <= most(alpha, energy))
 
 
-def counted(alpha: Scalar, energy: Array) -> Array:
+def counted_energies(alpha: Scalar, energy: Array) -> Array:
     r"""$\bar e$."""
     return jnp.minimum(energy, most(alpha, energy))
 
@@ -188,53 +184,3 @@ def share(square: Array, most: Array) -> Array:
 def most(alpha: Scalar, energy: Array, power: float = 0.5) -> Array:
     r"""$\alpha\, (\epsilon^{-p} - 1)$."""
     return alpha * jnp.asarray(float(jnp.finfo(energy.dtype).eps) ** -power - 1, energy.dtype)
-
-
-class Tally(NamedTuple):
-    mistakes: Float[Array, ""]  # |M|
-    close: Float[Array, ""]  # |U|
-    gaps: Float[Array, ""]  # H
-    price: Float[Array, ""]
-    growth: Float[Array, ""]  # as the proof has it
-    published: Float[Array, ""]  # as the source prints it
-    unit: Bool[Array, ""]  # whether all weights were 1
-
-
-class Terms(NamedTuple):
-    """What a round adds to the fields of these names if it counts."""
-
-    price: Array
-    growth: Array
-    published: Array
-
-
-def first_tally(price: Array) -> Tally:
-    """The tally before the first round."""
-    return Tally(ZERO, ZERO, ZERO, price, ZERO, ZERO, MET)
-
-
-def tally_terms(feedback: Feedback, along: Array, counts: Array, terms: Terms) -> Tally:
-    """What a round adds.
-
-    along: the score of `u`.
-    counts: whether the round had an update.
-    """
-    y = feedback.outcome
-    wrong = mistaken(feedback.action, y)
-    one, if_counts = jnp.ones_like(along), lambda value: jnp.where(counts, value, 0.0)
-    return Tally(
-        jnp.where(wrong, one, 0.0),
-        if_counts(jnp.where(wrong, 0.0, one)),
-        if_counts(jnp.maximum(1 - y * along, 0.0)),
-        *map(if_counts, terms),
-        unit=jnp.asarray(feedback.weight) == 1,
-    )
-
-
-def tally_sides(hp: Any, tally: Tally, u: PyTree) -> Certificate:
-    r"""$|M| + |U| \le H + \sqrt{\text{price} \cdot \text{growth}}$."""
-    left = tally.mistakes + tally.close
-    most = lambda growth: tally.gaps + jnp.sqrt(tally.price * jnp.maximum(growth, 0.0))
-    right = most(tally.growth)
-    proof = Certificate(left, right, left + right, most(tally.published))
-    return proof.given(UNIT_WEIGHTS, tally.unit)

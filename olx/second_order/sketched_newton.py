@@ -52,10 +52,10 @@ from olx.second_order import _slab
 from olx.second_order._slab import SlabHparams
 from olx.second_order.sketch import (
     Sketch,
-    combined,
+    combined_weights,
     dtype_of,
-    grown,
-    mixed,
+    grown_rows,
+    mixed_rows,
     nothing,
     product,
     products,
@@ -125,7 +125,7 @@ def sketched_newton(
     slab = _slab.numbers(bound, curvature, lipschitz, used=sketch is not None)
     sketch = nothing() if sketch is None else sketch
     check.instance("sketch", sketch, Sketch)
-    changing = Facts(coordinates=Refreshed(), refresh=Refresh(is_due, refreshed, gram))
+    changing = Facts(coordinates=Refreshed(), refresh=Refresh(is_due, refreshed_state, gram))
     facts = Facts(coordinates=Rowwise()) if sketch.due_fn is None else changing
     return Learner(
         SketchedNewtonHparams(sketch, alpha, slab),
@@ -144,7 +144,7 @@ def init(hp: SketchedNewtonHparams, params: PyTree) -> SketchedNewtonState:
 
 
 def predict(hp: SketchedNewtonHparams, state: SketchedNewtonState, context: PyTree) -> Array:
-    return _slab.clipped(hp.slab, score(state, context, product(state.rows, context)))
+    return _slab.clipped_score(hp.slab, score(state, context, product(state.rows, context)))
 
 
 def update(
@@ -165,7 +165,7 @@ def step(hp: SketchedNewtonHparams, state: SketchedNewtonState, feedback: Feedba
     zx, xx = product(state.rows, x), jnp.asarray(tree.vdot(x, x))
     pulled, spread = sketch.solve_fn(hp.alpha, state.small, zx, xx)
     plain = score(state, x, zx)
-    back = safe.divide(plain - _slab.clipped(hp.slab, plain), spread)
+    back = safe.divide(plain - _slab.clipped_score(hp.slab, plain), spread)
     base, mix = tree.add_scale(state.base, -back, x), state.mix + back * pulled
     eta = _slab.eta(hp.slab, sketch.size, state.clock.now)
     slope = c * feedback.grad
@@ -176,7 +176,7 @@ def step(hp: SketchedNewtonHparams, state: SketchedNewtonState, feedback: Feedba
     after = SketchedNewtonState(
         tree.add_scale(base, -push - jnp.sum(delta * mix) * ghat, x),
         mix + push * pulled,
-        grown(state.rows, delta, tree.scale(ghat, x)),
+        grown_rows(state.rows, delta, tree.scale(ghat, x)),
         small,
         clock.tick(hp, state.clock, feedback),
     )
@@ -193,7 +193,7 @@ def gram(hp: SketchedNewtonHparams, state: SketchedNewtonState) -> Array:
     return products(state.rows)
 
 
-def refreshed(
+def refreshed_state(
     hp: SketchedNewtonHparams, state: SketchedNewtonState, gram: Array
 ) -> SketchedNewtonState:
     """The same weights and the same matrix in other coordinates."""
@@ -201,9 +201,9 @@ def refreshed(
     assert sketch.basis_fn is not None
     assert sketch.rebased_fn is not None
     return SketchedNewtonState(
-        combined(state.rows, state.mix, state.base),
+        combined_weights(state.rows, state.mix, state.base),
         jnp.zeros_like(state.mix),
-        mixed(sketch.basis_fn(state.small, gram), state.rows),
+        mixed_rows(sketch.basis_fn(state.small, gram), state.rows),
         sketch.rebased_fn(state.small),
         state.clock,
     )
@@ -230,15 +230,15 @@ def add_round(
     u: PyTree,
 ) -> Account:
     x, now, slope = feedback.context, step(hp, state, feedback), feedback.grad
-    along, square = dot(u, x), slope**2 * jnp.asarray(tree.vdot(x, x))
-    gap = tree.sub(combined(state.rows, now.mix, now.base), u)
+    along, square = dot(u, x), jnp.asarray(tree.vdot(x, x))
+    gap = tree.sub(combined_weights(state.rows, now.mix, now.base), u)
     before = product(state.rows, gap)
     after = before + now.delta * (now.ghat * (feedback.action - along))
     old = hp.sketch.energy_fn(hp.alpha, state.small, before)
     new = hp.sketch.energy_fn(hp.alpha, now.after.small, after)
     known = hp.slab.curvature * (slope * (feedback.action - along)) ** 2
     drift = new - old - known
-    added = _slab.terms(hp.slab, feedback, along, now.eta, now.energy, drift, square)
+    added = _slab.terms(hp.slab, feedback, along, now.eta, now.energy, square, drift)
     slab = add_terms(account.slab, added)
     return Account(slab, account.start, account.terms + new + old + known)
 

@@ -7,7 +7,11 @@ from olx.streams.adversaries import replaying as replaying
 from olx.streams.adversaries import steepest as steepest
 from olx.streams.adversaries import threshold as threshold
 from olx.streams.adversaries import unit_vectors as unit_vectors
+from olx.streams.arrays import Features as Features
 from olx.streams.arrays import from_arrays as from_arrays
+from olx.streams.arrays import from_dicts as from_dicts
+from olx.streams.arrays import from_examples as from_examples
+from olx.streams.arrays import from_loader as from_loader
 from olx.streams.arrays import with_intercept as with_intercept
 from olx.streams.classification import linear_classes as linear_classes
 from olx.streams.classification import linear_classification as linear_classification
@@ -24,10 +28,6 @@ from olx.streams.recordings import Played as Played
 from olx.streams.recordings import Spoken as Spoken
 from olx.streams.recordings import played as played
 from olx.streams.recordings import spoken as spoken
-from olx.streams.records import Features as Features
-from olx.streams.records import from_dicts as from_dicts
-from olx.streams.records import from_examples as from_examples
-from olx.streams.records import from_loader as from_loader
 from olx.streams.regression import coin_functions as coin_functions
 from olx.streams.regression import drifting as drifting
 from olx.streams.regression import heavy_tailed as heavy_tailed

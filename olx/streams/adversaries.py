@@ -207,11 +207,7 @@ def replaying(loss: Loss, rounds: Rounds) -> Adversary:
             "them with `olx.run`."
         )
     rounds = jax.tree.map(jnp.asarray, rounds)
-    return Adversary(rounds, as_tree(loss), _first, _ask, _answer)
-
-
-def _first(rounds: Rounds) -> Array:
-    return jnp.zeros((), int)
+    return Adversary(rounds, as_tree(loss), _first_round, _ask, _answer)
 
 
 def _ask(rounds: Rounds, index: Array) -> PyTree:

@@ -34,7 +34,7 @@ class _Name(NamedTuple):
         return self.form.format(jax.tree_util.keystr(self.path))
 
 
-def check_iterable(stream: Any) -> None:
+def check_iterable(stream: object) -> None:
     """Refuse all but rounds and iterables of them; also iterables that hold something else."""
     if isinstance(stream, Rounds):
         return
@@ -45,7 +45,7 @@ def check_iterable(stream: Any) -> None:
         refuse(stream)
 
 
-def check_piece(piece: Any) -> None:
+def check_piece(piece: object) -> None:
     """Refuse a piece of an iterable that is not a legal `Rounds`."""
     if not isinstance(piece, Rounds):
         refuse_piece(piece)
@@ -110,7 +110,7 @@ def check_params(params: PyTree) -> None:
         check_finite(name, np.asarray(leaf), 0, "entry")
 
 
-def needs_of(learner: Any, loss: Any) -> list[tuple[Need, Any]]:
+def needs_of(learner: object, loss: object) -> list[tuple[Need, PyTree]]:
     """The needs of a learner and a loss about rounds, each with the hparams of its owner."""
     every = [
         (need, getattr(thing, "hparams", None))
@@ -120,17 +120,17 @@ def needs_of(learner: Any, loss: Any) -> list[tuple[Need, Any]]:
     return [pair for pair in every if pair[0].where != "params"]
 
 
-def _needs(thing: Any) -> tuple[Need, ...]:
+def _needs(thing: object) -> tuple[Need, ...]:
     return getattr(thing, "needs", ())
 
 
 def judge(
-    needs: list[tuple[Need, Any]],
+    needs: list[tuple[Need, PyTree]],
     params: PyTree,
     part: Rounds,
     start: int = 0,
     skip: frozenset[int] = frozenset(),
-    decision: Any = None,
+    decision: np.dtype | None = None,
 ) -> list[Array]:
     """Refuse rounds that are not finite, or that do not meet the needs of a learner or a loss.
 
@@ -165,7 +165,7 @@ def judge(
 
 
 def refuse_unknown(
-    needs: list[tuple[Need, Any]],
+    needs: list[tuple[Need, PyTree]],
     part: Rounds,
     losses: list[np.ndarray],
     start: int = 0,
@@ -230,13 +230,13 @@ _ORDER = "The order is (learner, loss, rounds, params)"
 _ARRAYS = "put arrays into `olx.Rounds(contexts, outcomes)`, one row per round"
 
 
-def refuse(given: Any) -> NoReturn:
+def refuse(given: object) -> NoReturn:
     """Refuse what is given in place of `rounds`."""
     seen = type(given).__name__
     raise RefusedType(f"`rounds` must be a Rounds, got {seen}; {_remedy(given)}.")
 
 
-def refuse_piece(piece: Any) -> NoReturn:
+def refuse_piece(piece: object) -> NoReturn:
     """Refuse what an iterable gives in place of `Rounds`."""
     if isinstance(piece, tuple) and len(piece) == 2 and is_array(piece[0]):
         remedy = (
@@ -252,7 +252,7 @@ def refuse_piece(piece: Any) -> NoReturn:
 _SPARSE = "`olx.streams.sparse_rows(matrix)` makes sparse rows of it"
 
 
-def refuse_stranger(name: object, leaf: Any, remedy: str = _SPARSE) -> None:
+def refuse_stranger(name: object, leaf: object, remedy: str = _SPARSE) -> None:
     """Refuse a part of the rounds that is a table or a SciPy matrix, which no driver can cut.
 
     remedy: what to do with a SciPy matrix.
@@ -268,11 +268,11 @@ def refuse_stranger(name: object, leaf: Any, remedy: str = _SPARSE) -> None:
         raise RefusedType(f"{name} is a SciPy {type(leaf).__name__}; {remedy}.")
 
 
-def is_array(thing: Any) -> bool:
+def is_array(thing: object) -> bool:
     return hasattr(thing, "shape") and hasattr(thing, "dtype")
 
 
-def is_frame(thing: Any) -> bool:
+def is_frame(thing: object) -> bool:
     """Whether it is a table, of pandas, polars, pyarrow or of another library with a protocol."""
     spoken = any(hasattr(thing, protocol) for protocol in _PROTOCOLS)
     return hasattr(thing, "__dataframe__") or (spoken and not is_array(thing))
@@ -281,7 +281,7 @@ def is_frame(thing: Any) -> bool:
 _PROTOCOLS = ("__arrow_c_stream__", "__narwhals_dataframe__", "collect_schema")
 
 
-def _remedy(given: Any) -> str:
+def _remedy(given: object) -> str:
     if is_frame(given):
         return _FRAME
     if isinstance(given, Stream):
@@ -295,7 +295,7 @@ def _remedy(given: Any) -> str:
     return _ARRAYS
 
 
-def check_kind(name: Any, leaf: Any) -> None:
+def check_kind(name: object, leaf: Any) -> None:
     """Refuse arrays that are masked or do not hold real numbers. `name` is shown in the message."""
     refuse_masked(name, leaf)
     kind = leaf.dtype if hasattr(leaf, "dtype") else np.asarray(leaf).dtype
@@ -322,7 +322,7 @@ def _is_of_jax(kind: np.dtype) -> bool:
     return kind.isnative and (known or (kind.kind == "V" and jnp.issubdtype(kind, jnp.number)))
 
 
-def refuse_masked(name: Any, leaf: Any) -> None:
+def refuse_masked(name: object, leaf: object) -> None:
     if isinstance(leaf, np.ma.MaskedArray):
         raise RefusedType(
             f"{name} is a masked array, whose mask would be lost; fill it, or drop the masked rows."
@@ -330,11 +330,11 @@ def refuse_masked(name: Any, leaf: Any) -> None:
 
 
 def check_finite(
-    name: Any,
+    name: object,
     leaf: Any,
     start: int = 0,
     row: str = "row",
-    decision: Any = None,
+    decision: np.dtype | None = None,
     told: bool = False,
 ) -> None:
     """Refuse a number that is not finite, or that does not fit into the dtype it is played in.
@@ -357,7 +357,7 @@ def check_finite(
     if floats and _sums_up(numbers, high if narrow else None):
         return  # a fast test: a finite sum of squares has finite terms
 
-    def legal(numbers: Any) -> Any:
+    def legal(numbers: PyTree) -> PyTree:
         fits = (numbers >= low) & (numbers <= high) if narrow else np.isfinite(numbers)
         return fits | ~np.isfinite(numbers) if told else fits
 
@@ -372,26 +372,26 @@ def check_finite(
     raise RefusedValue(f"{name} holds {value}{where}; clean it first.")
 
 
-def widest_float(tree: PyTree) -> Any:
+def widest_float(tree: PyTree) -> np.dtype | None:
     """The dtype of the widest floats of a tree, such as a decision or a state; None without any."""
     kinds = [dtype_of(leaf) for leaf in jax.tree.leaves(tree)]
     floats = [kind for kind in kinds if _is_float(kind)]
     return max(floats, key=lambda kind: kind.itemsize, default=None)
 
 
-def _is_float(kind: Any) -> bool:
+def _is_float(kind: object) -> bool:
     letter = getattr(kind, "kind", "")  # a random key has none
-    return letter == "f" or (letter == "V" and jnp.issubdtype(kind, jnp.floating))
+    return letter == "f" or (letter == "V" and jnp.issubdtype(kind, jnp.floating))  # pyright: ignore[reportArgumentType]
 
 
 @functools.cache
-def _ends(kind: np.dtype) -> tuple[Any, Any]:
+def _ends(kind: np.dtype) -> tuple[float, float]:
     """The lowest and the highest number of a dtype."""
     info = jnp.finfo(kind) if _is_float(kind) else jnp.iinfo(kind)
     return (float(info.min), float(info.max)) if _is_float(kind) else (int(info.min), int(info.max))
 
 
-def dtype_of(leaf: Any) -> Any:
+def dtype_of(leaf: PyTree) -> np.dtype:
     """The dtype that JAX gives an array or a number; `jnp.result_type` takes much longer."""
     if isinstance(leaf, jax.Array):
         return leaf.dtype
@@ -400,7 +400,7 @@ def dtype_of(leaf: Any) -> Any:
     return jnp.result_type(leaf)
 
 
-def first_of(wrong: Any, leaf: Any, start: int, row: str) -> tuple[str, Any]:
+def first_of(wrong: PyTree, leaf: PyTree, start: int, row: str) -> tuple[str, PyTree]:
     """The place of the first wrong entry, in words, and the entry."""
     at = tuple(int(i) for i in np.argwhere(wrong)[0])
     if not at:
@@ -409,7 +409,7 @@ def first_of(wrong: Any, leaf: Any, start: int, row: str) -> tuple[str, Any]:
     return f" at {row} {start + at[0]}{columns}", leaf[at]
 
 
-def _sums_up(numbers: Any, most: Any) -> bool:
+def _sums_up(numbers: Any, most: float | None) -> bool:
     if isinstance(numbers, jax.Array):  # of an accelerator: one number comes to the host
         return most is None and bool(jnp.all(jnp.isfinite(numbers)))
     if numbers.dtype.kind != "f":

@@ -20,7 +20,7 @@ from jaxtyping import Array
 from olx import _check as check
 from olx._refusal import RefusedValue, public
 from olx.core import Rounds, Scalar
-from olx.streams.stream import Stream, coins, directions, whole
+from olx.streams.stream import Stream, check_sizes, coins, directions, whole
 
 
 @public
@@ -38,8 +38,7 @@ def linear_classification(
     >>> bool(jnp.all(stream.rounds.outcome * (stream.rounds.context @ stream.truth) > 0.499))
     True
     """
-    check.key(key)
-    _check(rounds, features)
+    check_sizes(key, rounds=rounds, features=features)
     margin = check.non_negative("margin", margin)
     noise = check.between("noise", noise, 0.0, 1.0)
     for_rows, for_truth, for_flips = jax.random.split(key, 3)
@@ -61,8 +60,7 @@ def logistic_labels(key: Array, rounds: int, features: int, scale: Scalar = 4.0)
     The truth minimizes the expected logistic loss. Tests log-loss learners, and classification with
     noise that grows towards the boundary.
     """
-    check.key(key)
-    _check(rounds, features)
+    check_sizes(key, rounds=rounds, features=features)
     scale = check.non_negative("scale", scale)
     for_rows, for_truth, for_labels = jax.random.split(key, 3)
     truth = scale * directions(for_truth, (features,))
@@ -88,8 +86,7 @@ def stretched_classification(
     >>> bool(jnp.all(rounds.outcome * (rounds.context @ u) > 0))
     True
     """
-    check.key(key)
-    _check(rounds, features)
+    check_sizes(key, rounds=rounds, features=features)
     whole("stretched", stretched, 0, features)
     condition = check.between("condition", condition, 1.0, jnp.inf)
     for_rows, for_basis, for_truth = jax.random.split(key, 3)
@@ -113,8 +110,7 @@ def r_of_k(key: Array, rounds: int, features: int, r: int, k: int) -> Stream:
 
     features: the length of a row, with the last coordinate.
     """
-    check.key(key)
-    _check(rounds, features)
+    check_sizes(key, rounds=rounds, features=features)
     whole("k", k, 1, features - 1)
     whole("r", r, 1, k)
     for_support, for_bits = jax.random.split(key)
@@ -124,11 +120,6 @@ def r_of_k(key: Array, rounds: int, features: int, r: int, k: int) -> Stream:
     on = bits @ relevant.astype(float)
     truth = jnp.append(relevant.astype(float), r - 0.5) / (r + k - 0.5)
     return Stream(Rounds(context, jnp.where(on >= r, jnp.ones(rounds), -1.0)), truth)
-
-
-def _check(rounds: int, features: int) -> None:
-    check.count("rounds", rounds)
-    check.count("features", features)
 
 
 @public
@@ -149,9 +140,7 @@ def linear_classes(
     >>> bool(jnp.all(olx.losses.margin.margin(scores, stream.rounds.outcome) > 0.499))
     True
     """
-    check.key(key)
-    for name, value in (("rounds", rounds), ("features", features), ("classes", classes)):
-        check.count(name, value)
+    check_sizes(key, rounds=rounds, features=features, classes=classes)
     if not 2 <= classes <= features:
         raise RefusedValue(
             f"`classes` must be at least 2 and at most `features`, got {classes} "
@@ -186,9 +175,7 @@ def weak_votes(key: Array, rounds: int, n: int, gamma: Scalar, blind: int = 0) -
     >>> bool(jnp.mean(rounds.outcome * (rounds.context @ u) <= 0) < 0.01)
     True
     """
-    check.key(key)
-    check.count("rounds", rounds)
-    check.count("n", n)
+    check_sizes(key, rounds=rounds, n=n)
     gamma = check.inside("gamma", gamma, 0.0, 0.25)
     whole("blind", blind, 0, rounds)
     for_labels, for_votes = jax.random.split(key)

@@ -13,7 +13,7 @@ from jaxtyping import Array
 from olx import _check as check
 from olx._refusal import public
 from olx.core import Rounds, Scalar
-from olx.streams.stream import Stream, coins, segments, whole
+from olx.streams.stream import Stream, check_sizes, coins, segments, whole
 
 
 @public
@@ -27,8 +27,7 @@ def expert_losses(key: Array, rounds: int, experts: int, gap: Scalar = 0.1) -> S
     >>> expert_losses(jax.random.key(0), rounds=50, experts=4).rounds.outcome.shape
     (50, 4)
     """
-    check.key(key)
-    _check(rounds, experts)
+    check_sizes(key, rounds=rounds, experts=experts)
     gap = check.between("gap", gap, 0.0, 0.5)
     for_best, for_losses = jax.random.split(key)
     truth = jax.nn.one_hot(jax.random.randint(for_best, (), 0, experts), experts, dtype=float)
@@ -57,8 +56,7 @@ def drifting_losses(key: Array, rounds: int, experts: int, speed: Scalar = 0.01)
 
     The best expert changes slowly, each time to its neighbour. Tests tracking.
     """
-    check.key(key)
-    _check(rounds, experts)
+    check_sizes(key, rounds=rounds, experts=experts)
     speed = check.non_negative("speed", speed)
     place = 2 * jnp.pi * jnp.arange(experts, dtype=float) / experts
     chances = (1 - jnp.cos(place - speed * jnp.arange(rounds, dtype=float)[:, None])) / 2
@@ -77,8 +75,7 @@ def switching_losses(
 
     gap: by how much the mean loss of the best expert is smaller, from 0 to 1/2.
     """
-    check.key(key)
-    check.count("rounds", rounds)
+    check_sizes(key, rounds=rounds)
     whole("experts", experts, 2, 2**31)
     gap = check.between("gap", gap, 0.0, 0.5)
     piece = segments(rounds, switches)
@@ -99,12 +96,6 @@ def random_sign_losses(key: Array, rounds: int) -> Stream:
 
     Shalev-Shwartz, Online Learning: Theory, Algorithms, and Applications, 2007, theorem 3.
     """
-    check.key(key)
-    check.count("rounds", rounds)
+    check_sizes(key, rounds=rounds)
     signs = jax.random.rademacher(key, (rounds,), float)
     return Stream(Rounds(None, signs), jnp.where(jnp.sum(signs) >= 0, -1.0, jnp.ones(())))
-
-
-def _check(rounds: int, experts: int) -> None:
-    check.count("rounds", rounds)
-    check.count("experts", experts)

@@ -17,7 +17,7 @@ from jaxtyping import Array, Float
 from olx import _check as check
 from olx._refusal import public
 from olx.core import Rounds, Scalar
-from olx.streams.stream import Stream, coins, directions, segments, whole
+from olx.streams.stream import Stream, check_sizes, coins, directions, segments, whole
 
 
 @public
@@ -28,8 +28,7 @@ def linear_regression(key: Array, rounds: int, features: int, noise: Scalar = 0.
     >>> stream.rounds.context.shape, stream.rounds.outcome.shape, stream.truth.shape
     ((50, 3), (50,), (3,))
     """
-    check.key(key)
-    _check(rounds, features)
+    check_sizes(key, rounds=rounds, features=features)
     noise = check.non_negative("noise", noise)
     for_rows, for_truth, for_noise = jax.random.split(key, 3)
     context = jax.random.normal(for_rows, (rounds, features))
@@ -44,8 +43,7 @@ def heavy_tailed(
 
     dof: degrees of freedom, positive. The variance is infinite up to 2, no mean exists up to 1.
     """
-    check.key(key)
-    _check(rounds, features)
+    check_sizes(key, rounds=rounds, features=features)
     dof = check.positive("dof", dof)
     noise = check.non_negative("noise", noise)
     for_rows, for_truth, for_noise = jax.random.split(key, 3)
@@ -63,8 +61,7 @@ def ill_conditioned(
     1 / `condition`, exactly, in a random basis. Second-order learners are better than first-order
     ones here, and full matrices than diagonals. Needs at least as many rounds as features.
     """
-    check.key(key)
-    _check(rounds, features)
+    check_sizes(key, rounds=rounds, features=features)
     whole("features", features, 1, rounds)
     condition = check.between("condition", condition, 1.0, jnp.inf)
     noise = check.non_negative("noise", noise)
@@ -87,8 +84,7 @@ def sparse(
     nonzeros: the number of non-zero features per row.
     relevant: the number of non-zero coordinates of the comparator; all have the same size.
     """
-    check.key(key)
-    _check(rounds, features)
+    check_sizes(key, rounds=rounds, features=features)
     whole("nonzeros", nonzeros, 1, features)
     whole("relevant", relevant, 1, features)
     noise = check.non_negative("noise", noise)
@@ -119,9 +115,7 @@ def coin_functions(key: Array, rounds: int, calls: int, functions: int | None = 
     >>> stream.rounds.context.shape, sorted(set(stream.rounds.outcome.round(3).tolist()))
     ((50, 30), [0.45, 0.55])
     """
-    check.key(key)
-    check.count("rounds", rounds)
-    check.count("calls", calls)
+    check_sizes(key, rounds=rounds, calls=calls)
     functions = 4000 * calls if functions is None else functions
     check.count("functions", functions)
     for_targets, for_values = jax.random.split(key)
@@ -136,11 +130,6 @@ def _observe(key: Array, context: Array, truth: Array, noise: Scalar) -> Stream:
     return Stream(Rounds(context, exact + noise * jax.random.normal(key, exact.shape)), truth)
 
 
-def _check(rounds: int, features: int) -> None:
-    check.count("rounds", rounds)
-    check.count("features", features)
-
-
 @public
 def drifting(
     key: Array, rounds: int, features: int, speed: Scalar = 0.01, noise: Scalar = 0.1
@@ -149,9 +138,7 @@ def drifting(
 
     Tests tracking without a bound on the comparator: $\|u_t\|$ grows like the root of $t$.
     """
-    check.key(key)
-    check.count("rounds", rounds)
-    check.count("features", features)
+    check_sizes(key, rounds=rounds, features=features)
     speed = check.non_negative("speed", speed)
     noise = check.non_negative("noise", noise)
     for_walk, for_rounds = jax.random.split(key)
@@ -168,8 +155,7 @@ def rotating(
     Tests tracking inside a ball: no fixed comparator is good over a full turn. Needs at least two
     features.
     """
-    check.key(key)
-    check.count("rounds", rounds)
+    check_sizes(key, rounds=rounds)
     whole("features", features, 2, 2**31)
     speed = check.non_negative("speed", speed)
     noise = check.non_negative("noise", noise)
@@ -189,9 +175,7 @@ def switching(
 
     Tests how fast a learner forgets: sleeping, restarting and interval learners.
     """
-    check.key(key)
-    check.count("rounds", rounds)
-    check.count("features", features)
+    check_sizes(key, rounds=rounds, features=features)
     noise = check.non_negative("noise", noise)
     for_pieces, for_rounds = jax.random.split(key)
     piece = segments(rounds, switches)

@@ -37,6 +37,13 @@ def segments(rounds: int, switches: int) -> Array:
     return jnp.arange(rounds) * (switches + 1) // rounds
 
 
+def check_sizes(key: Array, **counts: int) -> None:
+    """Refuse what is no key, and counts that are not positive integers."""
+    check.key(key)
+    for name, count in counts.items():
+        check.count(name, count)
+
+
 def whole(name: str, value: int, low: int, high: int) -> None:
     """Refuse all but Python integers from `low` to `high`; these shape arrays."""
     legal = isinstance(value, int | np.integer) and not isinstance(value, bool)

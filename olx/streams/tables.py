@@ -4,13 +4,15 @@
 rows. A column of numbers is one feature. A column of words is a category: one feature per word,
 which is 1 in rows with this word and 0 in others. A `Columns` is plain data: `to_json` writes it as
 text. Any table that narwhals reads is read; missing values are refused or filled.
+
+The lab reads its files by the same rules; `olx.streams.cells` holds them.
 """
 
 import dataclasses
 import json
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -18,122 +20,24 @@ from olx import _check as check
 from olx._refusal import RefusedImport, RefusedType, RefusedValue, public
 from olx.core import Rounds
 from olx.streams.arrays import from_arrays
+from olx.streams.cells import (
+    Level,
+    as_numbers,
+    as_words,
+    cells_of,
+    complete_cells,
+    is_number,
+    missing_values,
+    refuse_kind,
+    short_list,
+    word_of,
+)
 
-Level = str | int | float | bool  # a word of a category; JSON keeps all of these
+if TYPE_CHECKING:
+    from narwhals.stable.v2 import DataFrame, Series
+
+Fill = str | float | Mapping[str, Level] | None
 LEVELS = 1000  # the largest number of words of a category
-
-
-def opened(frame: Any) -> Any:
-    """The table as a frame of narwhals."""
-    try:
-        import narwhals.stable.v2 as narwhals
-    except ImportError as error:
-        raise RefusedImport("tables need narwhals: pip install 'olx[lab]'.") from error
-    if isinstance(frame, narwhals.DataFrame):
-        return frame
-    try:
-        return narwhals.from_native(frame, eager_only=True)
-    except TypeError:
-        lazy = hasattr(frame, "collect")
-        remedy = "call its collect() first" if lazy else "arrays go into olx.streams.from_arrays"
-        raise RefusedType(
-            f"`frame` is a {type(frame).__name__}; give a table of pandas, polars, "
-            f"pyarrow or another that narwhals reads; {remedy}."
-        ) from None
-
-
-def is_number(series: Any) -> bool:
-    """Whether a column holds numbers; Booleans are the numbers 0 and 1."""
-    import narwhals.stable.v2 as narwhals
-
-    if series.dtype == narwhals.Object:
-        there = [cell for cell in series.to_list() if not is_missing(cell)]
-        return bool(there) and all(isinstance(cell, bool) for cell in there)
-    return series.dtype.is_numeric() or series.dtype == narwhals.Boolean
-
-
-def refuse_kind(series: Any) -> None:
-    """Refuse a column that holds neither numbers nor words, such as dates."""
-    import narwhals.stable.v2 as narwhals
-
-    if is_number(series):
-        return
-    cells = series.to_list()
-    if all(is_missing(cell) for cell in cells):
-        raise RefusedValue(f"column {series.name!r} holds no value; leave it out.")
-    words = (narwhals.String, narwhals.Categorical, narwhals.Enum, narwhals.Object)
-    if series.dtype not in words:
-        raise RefusedValue(
-            f"column {series.name!r} holds {series.dtype}; make it a number or a word, "
-            "or leave it out."
-        )
-    if series.dtype == narwhals.Object:
-        for row, cell in enumerate(cells):
-            if not is_missing(cell) and not isinstance(cell, str):
-                raise RefusedValue(
-                    f"column {series.name!r} holds words and the "
-                    f"{type(cell).__name__} {cell!r} in row {row}; make all of them of one kind."
-                )
-
-
-def is_missing(cell: Any) -> bool:
-    """Whether a cell is empty: None, NaN, NA or NaT, all but the first of which differ from
-    themselves or cannot be compared."""
-    try:
-        return cell is None or not bool(cell == cell)
-    except TypeError:
-        return True
-
-
-def as_numbers(series: Any, fill: Any) -> np.ndarray:
-    """The numbers of a column, with `fill` where one is missing; None refuses that."""
-    import narwhals.stable.v2 as narwhals
-
-    if is_number(series):
-        numbers = np.asarray(series.cast(narwhals.Float64).to_numpy(), float)
-    else:
-        there = [cell for cell in series.to_list() if not is_missing(cell)]
-        if there:
-            raise RefusedValue(f"column {series.name!r} holds {there[0]!r}; it must hold numbers.")
-        numbers = np.full(len(series), np.nan)
-    missing = np.isnan(numbers)
-    if not np.any(missing):
-        return numbers
-    if fill is None:
-        raise missing_values({series.name: missing})
-    return np.where(missing, fill, numbers)
-
-
-def as_words(series: Any, fill: Any) -> list[Level]:
-    """The words of a column, with `fill` where one is missing; None refuses that."""
-    cells = series.to_list()
-    missing = [is_missing(cell) for cell in cells]
-    if not any(missing):
-        return cells
-    if fill is None:
-        raise missing_values({series.name: np.array(missing)})
-    return [fill if gone else cell for cell, gone in zip(cells, missing, strict=True)]
-
-
-def missing_values(found: dict[str, np.ndarray]) -> ValueError:
-    """The refusal of missing values, by column."""
-    told = [
-        f"{name!r} ({int(gone.sum())} of {len(gone)} rows, the first is row {int(gone.argmax())})"
-        for name, gone in found.items()
-    ]
-    more = f" and {len(told) - 3} more" if len(told) > 3 else ""
-    return RefusedValue(
-        f"values are missing in column {', '.join(told[:3])}{more}; drop these rows, or "
-        'fill them: fill = "mean" or "median", or a value per column, such as '
-        f"{{ {next(iter(found))} = 0 }}."
-    )
-
-
-def words_of(values: Iterable[Any]) -> str:
-    values = [str(value) for value in values]
-    return ", ".join(values[:8]) + (", ..." if len(values) > 8 else "")
-
-
 _ROWS = 2048  # that are filled at a time, so that they stay in the cache
 
 
@@ -192,23 +96,28 @@ class Columns:
         return len(self.names)
 
     @public
-    def apply(self, frame: Any, *, allow_unknown: bool = False) -> np.ndarray:
+    def apply(self, frame: object, *, allow_unknown: bool = False) -> np.ndarray:
         """The features of the rows of `frame`, as an array with a row per row of the frame.
 
         frame: any table that narwhals reads; columns are found by name, others are not used.
         allow_unknown: a word that is in no level becomes zeros; False refuses it.
         """
-        table = self._by_name(opened(frame))
+        table = self._by_name(narwhals_frame(frame))
         parts: list[np.ndarray] = []
         for column in self.columns:
             if column.levels is None:
                 parts.append(as_numbers(table[column.name], column.fill)[:, None])
             else:
                 words = as_words(table[column.name], column.fill)
-                place = {level: i for i, level in enumerate(column.levels)}
+                place = {word_of(level): i for i, level in enumerate(column.levels)}
                 code = np.array([place.get(word, -1) for word in words], int)
                 if not allow_unknown and np.any(code < 0):
-                    raise _unknown(column, words, code)
+                    row = int(np.argmax(code < 0))
+                    raise RefusedValue(
+                        f"column {column.name!r} holds {words[row]!r} in row {row}, which was not "
+                        f"there before; known are {short_list(column.levels)}. Correct it, or give "
+                        "allow_unknown=True to make it zeros."
+                    )
                 parts.append(code[:, None] == np.arange(len(place)))
         x = np.empty((len(table), self.width))
         for start in range(0, len(table), _ROWS):
@@ -217,14 +126,14 @@ class Columns:
         return x
 
     @public
-    def outcome(self, frame: Any) -> np.ndarray:
+    def outcome(self, frame: object) -> np.ndarray:
         """The outcomes of the rows of `frame`."""
         if self.target is None:
             raise RefusedValue("no target is known; `from_frame` was given none.")
-        table = opened(frame)
+        table = narwhals_frame(frame)
         if self.target.name not in table.columns:
             raise RefusedValue(f"the table has no column {self.target.name!r}.")
-        return outcomes(self.target, table[self.target.name])
+        return _outcomes(self.target, table[self.target.name])
 
     def to_json(self) -> str:
         return json.dumps(dataclasses.asdict(self))
@@ -234,7 +143,7 @@ class Columns:
         """The record that `to_json` wrote."""
         return from_plain(json.loads(text))
 
-    def _by_name(self, table: Any) -> Any:
+    def _by_name(self, table: "DataFrame") -> "DataFrame":
         """The table with the names of this record."""
         wanted = [column.name for column in self.columns]
         if not self.named and len(table.columns) == len(wanted):  # without the target
@@ -242,51 +151,22 @@ class Columns:
         missing = [name for name in wanted if name not in table.columns]
         if missing:
             raise RefusedValue(
-                f"the table has no column {missing[0]!r}; it has {words_of(table.columns)}. New "
+                f"the table has no column {missing[0]!r}; it has {short_list(table.columns)}. New "
                 f"rows need the {len(wanted)} columns of the first ones."
             )
         return table
 
 
-def tuples(tree: dict[str, Any]) -> dict[str, Any]:
-    """The dictionary with tuples in place of lists."""
-    return {key: tuple(value) if isinstance(value, list) else value for key, value in tree.items()}
-
-
 def from_plain(tree: dict[str, Any]) -> Columns:
     """The record from a tree of dictionaries and lists."""
-    columns = tuple(Column(**tuples(each)) for each in tree["columns"])
-    target = None if tree["target"] is None else Target(**tuples(tree["target"]))
+    columns = tuple(Column(**with_tuples(each)) for each in tree["columns"])
+    target = None if tree["target"] is None else Target(**with_tuples(tree["target"]))
     return Columns(columns, target, tree["named"])
 
 
-def outcomes(target: Target, series: Any) -> np.ndarray:
-    """The outcomes that the column of the target holds."""
-    if target.labels is None and target.positive is None:
-        return as_numbers(series, None)
-    words = as_words(series, None)
-    known = {label: i for i, label in enumerate(target.labels or ())}
-    for row, word in enumerate(words):
-        if target.labels is not None and word not in known:
-            raise RefusedValue(
-                f"column {target.name!r} holds the unknown label {word!r} in row {row}; "
-                f"known are {words_of(target.labels)}."
-            )
-    if target.positive is not None:
-        return np.array([1.0 if word in target.positive else -1.0 for word in words])
-    return np.array([known[word] for word in words], np.int32)
-
-
-def _unknown(column: Column, words: list[Level], code: np.ndarray) -> ValueError:
-    row = int(np.argmax(code < 0))
-    return RefusedValue(
-        f"column {column.name!r} holds {words[row]!r} in row {row}, which was not there "
-        f"before; known are {words_of(column.levels or ())}. Correct it, or give "
-        "allow_unknown=True to make it zeros."
-    )
-
-
-Fill = str | float | Mapping[str, Level] | None
+def with_tuples(tree: dict[str, Any]) -> dict[str, Any]:
+    """The dictionary with tuples in place of lists."""
+    return {key: tuple(value) if isinstance(value, list) else value for key, value in tree.items()}
 
 
 class Framed(NamedTuple):
@@ -298,7 +178,7 @@ class Framed(NamedTuple):
 
 @public
 def from_frame(
-    frame: Any,
+    frame: object,
     target: str,
     *,
     features: Sequence[str] | None = None,
@@ -313,7 +193,7 @@ def from_frame(
         +1: the larger one is +1. More words become classes 0, 1, 2, ... in their order.
     features: the columns to use; all but the target if None. A column of words becomes one feature
         per word, Booleans become 0 and 1. Dates are refused.
-    categories: columns of numbers that are words too, such as a postcode.
+    categories: columns of numbers or dates that are words too, such as a postcode.
     fill: replaces missing values: "mean" or "median" of the column, and its most frequent word; or
         one number for all columns of numbers; or a value per column. None refuses missing values.
     positive: the label, or the labels, that count as +1, against all others as -1.
@@ -330,33 +210,50 @@ def from_frame(
     >>> columns.apply(new).tolist()
     [[50.0, 1.0, 0.0]]
     """
-    table = opened(frame)
-    refuse_absent("target", [target], table.columns)
+    table = narwhals_frame(frame)
+    _refuse_absent("target", [target], table.columns)
     check.flag("labels", labels)
     for word, given in (("features", features), ("categories", categories)):
         if given is not None:
             check.iterable(word, given)
     names = [name for name in table.columns if name != target] if features is None else features
-    refuse_absent("features", names, table.columns)
+    _refuse_absent("features", names, table.columns)
     if target in names:
         raise RefusedValue(f"the target {target!r} is among the features.")
-    columns = fitted(table, names, categories, fill)
+    columns = fit_columns(table, names, categories, fill)
     if len(table) == 0:
         raise RefusedValue("the table has no rows.")
-    about = _target(table[target], positive, labels)
+    about = _fit_target(table[target], positive, labels)
     found = Columns(columns, about)
-    y = outcomes(about, table[target])
     whole = about.labels is not None and about.positive is None
+    y = _outcomes(about, table[target])
     return Framed(from_arrays(found.apply(table), y, labels=whole), found)
 
 
-def fitted(
-    table: Any, names: Sequence[str], categories: Sequence[str], fill: Fill
+def narwhals_frame(frame: object) -> "DataFrame":
+    """The table as a frame of narwhals."""
+    try:
+        import narwhals.stable.v2 as narwhals
+    except ImportError as error:
+        raise RefusedImport("tables need narwhals: pip install 'olx[lab]'.") from error
+    try:
+        return narwhals.from_native(frame, eager_only=True)  # pyright: ignore[reportArgumentType, reportCallIssue]
+    except TypeError:
+        lazy = hasattr(frame, "collect")
+        remedy = "call its collect() first" if lazy else "arrays go into olx.streams.from_arrays"
+        raise RefusedType(
+            f"`frame` is a {type(frame).__name__}; give a table of pandas, polars, "
+            f"pyarrow or another that narwhals reads; {remedy}."
+        ) from None
+
+
+def fit_columns(
+    table: "DataFrame", names: Sequence[str], categories: Sequence[str], fill: Fill
 ) -> tuple[Column, ...]:
     """The columns `names` of a table as they are there: their words, and what fills gaps."""
-    refuse_absent("categories", categories, names)
+    _refuse_absent("categories", categories, names)
     if isinstance(fill, Mapping):
-        refuse_absent("fill", list(fill), names)
+        _refuse_absent("fill", list(fill), names)
     elif isinstance(fill, str) and fill not in ("mean", "median"):
         raise RefusedValue(
             f'fill must be "mean", "median", a number, or a value per column, got {fill!r}.'
@@ -366,16 +263,15 @@ def fitted(
     gaps: dict[str, np.ndarray] = {}
     found = []
     for name in names:
-        refuse_kind(table[name])
+        refuse_kind(table[name], category=name in categories)
         words = name in categories or not is_number(table[name])
-        fit = _category if words else _numbers
-        found.append(fit(table[name], fill, gaps))
+        found.append((_fit_category if words else _fit_numbers)(table[name], fill, gaps))
     if gaps:
         raise missing_values(gaps)
     return tuple(found)
 
 
-def _numbers(series: Any, fill: Fill, gaps: dict[str, np.ndarray]) -> Column:
+def _fit_numbers(series: "Series", fill: Fill, gaps: dict[str, np.ndarray]) -> Column:
     numbers = as_numbers(series, np.nan)
     value = fill.get(series.name) if isinstance(fill, Mapping) else fill
     missing = np.isnan(numbers)
@@ -390,57 +286,73 @@ def _numbers(series: Any, fill: Fill, gaps: dict[str, np.ndarray]) -> Column:
     return Column(series.name, None, None if value is None else float(value))
 
 
-def _category(series: Any, fill: Fill, gaps: dict[str, np.ndarray]) -> Column:
-    cells = series.to_list()
-    count = Counter(cell for cell in cells if not is_missing(cell))
-    value = None
-    if isinstance(fill, Mapping):
-        value = fill.get(series.name)
-    elif isinstance(fill, str):
-        value = min(count, key=lambda word: (-count[word], str(word)))
-    missing = np.array([is_missing(cell) for cell in cells])
-    if value is None and np.any(missing):
-        gaps[series.name] = missing
-    levels = sorted({*count, *([] if value is None else [value])}, key=_order)
+def _fit_category(series: "Series", fill: Fill, gaps: dict[str, np.ndarray]) -> Column:
+    words = [None if cell is None else word_of(cell) for cell in cells_of(series)]
+    count = Counter(word for word in words if word is not None)
+    if not count:
+        raise RefusedValue(f"column {series.name!r} holds no value; leave it out.")
+    given = fill.get(series.name) if isinstance(fill, Mapping) else None
+    value = None if given is None else word_of(given)
+    if isinstance(fill, str):
+        value = min(count, key=lambda word: (-count[word], word))
+    if value is None and len(words) > count.total():
+        gaps[series.name] = np.array([word is None for word in words])
+    levels: list[str] = sorted({*count, *([] if value is None else [value])})
     if len(levels) > LEVELS:
         raise RefusedValue(
             f"column {series.name!r} holds {len(levels)} different words, such as "
-            f"{words_of(levels[:3])}; {LEVELS} are the most. Leave it out, or give the rows to "
+            f"{short_list(levels[:3])}; {LEVELS} are the most. Leave it out, or give the rows to "
             "`olx.streams.from_dicts`, which can hash them."
         )
     return Column(series.name, tuple(levels), value)
 
 
-def _target(series: Any, positive: Any, labels: bool) -> Target:
-    name = series.name
-    refuse_kind(series)
-    words = as_words(series, None) if positive is not None or labels else None
-    if positive is not None:
-        chosen = (positive,) if isinstance(positive, Level) else tuple(positive)
-        refuse_absent("positive", chosen, sorted(set(words or ()), key=_order), "label")
-        return Target(name, None, chosen)
+def _fit_target(series: "Series", positive: Level | Sequence[Level] | None, labels: bool) -> Target:
     import narwhals.stable.v2 as narwhals
 
+    name = series.name
+    refuse_kind(series)
     plain = is_number(series) and series.dtype not in (narwhals.Boolean, narwhals.Object)
-    if plain and not labels:
+    if plain and not labels and positive is None:
         return Target(name)
-    found: tuple[Level, ...] = tuple(sorted(set(as_words(series, None)), key=_order))
+    found = tuple(
+        sorted(
+            set(complete_cells(series)),
+            key=lambda label: (isinstance(label, str), label),
+        )
+    )
+    if positive is not None:
+        chosen = (positive,) if isinstance(positive, Level) else tuple(positive)
+        _refuse_absent("positive", chosen, found, "label")
+        return Target(name, None, chosen)
     if len(found) < 2:
-        raise RefusedValue(f"the target {name!r} holds {words_of(found)} alone.")
-    if len(found) == 2 and not labels:
-        return Target(name, found, found[1:])
-    return Target(name, found)
+        raise RefusedValue(f"the target {name!r} holds {short_list(found)} alone.")
+    return Target(name, found, found[1:] if len(found) == 2 and not labels else None)
 
 
-def refuse_absent(
-    what: str, asked: Sequence[Any], there: Sequence[Any], kind: str = "column"
+def _outcomes(target: Target, series: "Series") -> np.ndarray:
+    """The outcomes that the column of the target holds."""
+    if target.labels is None and target.positive is None:
+        return as_numbers(series, None)
+    cells = complete_cells(series)
+    known = {label: i for i, label in enumerate(target.labels or ())}
+    for row, cell in enumerate(cells):
+        if target.labels is not None and cell not in known:
+            raise RefusedValue(
+                f"column {target.name!r} holds the unknown label {cell!r} in row {row}; "
+                f"known are {short_list(target.labels)}."
+            )
+    if target.positive is not None:
+        return np.array([1.0 if cell in target.positive else -1.0 for cell in cells])
+    return np.array([known[cell] for cell in cells], np.int32)
+
+
+def _refuse_absent(
+    what: str, asked: Iterable[Level], there: Sequence[Level], kind: str = "column"
 ) -> None:
     """Refuse a name that is not there."""
     for name in asked:
         if name not in there:
-            raise RefusedValue(f"`{what}` names the {kind} {name!r}; there are {words_of(there)}.")
-
-
-def _order(word: Level) -> tuple[bool, Any]:
-    """Numbers by size, then words by letter."""
-    return (isinstance(word, str), word)
+            raise RefusedValue(
+                f"`{what}` names the {kind} {name!r}; there are {short_list(there)}."
+            )

@@ -32,7 +32,6 @@ from olx.streams.sparse_rows import sparse_rows
 from olx.testing.report import close, fail, movable, tolerance
 from olx.testing.ties import tied_rounds, with_more_features
 
-WIDTHS = (1, 64, 65)  # on both sides of the switch to blocks, at 65
 SPARSE_WIDTH = 3  # one: the form does not depend on the number of configurations
 
 
@@ -50,20 +49,20 @@ def check_widths(learner: Learner, loss: Loss, rounds: Rounds, params: PyTree) -
     if sparse:
         rounds, params = with_more_features(learner, rounds, params)
     rounds = tied_rounds(learner, loss, rounds, params)
-    learners = _scaled_learners(
-        learner, np.linspace(1.0, 0.7, max(WIDTHS)), movable(learner, params)
-    )
+    switch = tuning.BLOCK_CONFIGURATIONS
+    widths, most = (1, switch - 1, switch), max(switch, SPARSE_WIDTH)
+    learners = _scaled_learners(learner, np.linspace(1.0, 0.7, most), movable(learner, params))
     play = lambda learner, rounds: rollout(learner, loss, rounds, params)
-    many = jax.vmap(play, (0, None), axis_size=max(WIDTHS))
+    many = jax.vmap(play, (0, None), axis_size=most)
     wanted = jax.jit(many)(learners, rounds)
-    for width in WIDTHS if learner.facts.adds is not None and numbers else ():
+    for width in widths if learner.facts.adds is not None and numbers else ():
         some = jax.tree.map(lambda leaf, width=width: leaf[:width], learners)
         seen = sweep(some, loss, rounds, params)
         _compare(f"a sweep of {width} is not rollout", seen, wanted, slice(width))
     if sparse:
         check_kept_decision(learner, loss, rounds, params)
         rows = rounds._replace(context=sparse_rows(csr_array(rounds.context)))
-        for last in [width - 1 for width in WIDTHS]:
+        for last in [width - 1 for width in widths]:
             one = jax.tree.map(lambda leaf, last=last: leaf[last], learners)
             what = "the learner says it takes sparse rows, but they differ from dense ones"
             _compare(what, run(one, loss, rows, params), wanted, last)

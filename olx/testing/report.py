@@ -5,6 +5,7 @@ A failure names the broken property and where it is broken.
 
 from typing import Any, NoReturn
 
+import chex
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -18,25 +19,28 @@ def fail(what: str) -> NoReturn:
     raise AssertionError(f"{what}.")
 
 
-def close(what: str, seen: Any, wanted: Any, rtol: float = 0.0) -> None:
+def close(what: str, seen: PyTree, wanted: PyTree, rtol: float = 0.0) -> None:
     """Fail with `what` unless two trees agree: in every bit, or to `rtol` of the largest entry."""
-    if jax.tree.structure(seen) != jax.tree.structure(wanted):
-        fail(f"{what}: {jax.tree.structure(seen)} against {jax.tree.structure(wanted)}")
-    for (path, a), b in zip(
-        jax.tree_util.tree_leaves_with_path(seen), jax.tree.leaves(wanted), strict=True
-    ):
-        a, b = _array(a), _array(b)
-        if a.shape != b.shape:
-            fail(f"{what}{_where(path)}: shape {a.shape} against {b.shape}")
-        size = np.max(np.abs(b[np.isfinite(b)]), initial=1.0) if b.dtype.kind == "f" else 1.0
-        same = (a == b) | (np.isnan(a) & np.isnan(b)) if a.dtype.kind == "f" else a == b
-        if rtol and a.dtype.kind == "f":
-            good = same | (np.abs(np.where(same, 0.0, a) - np.where(same, 0.0, b)) <= rtol * size)
-        else:
-            good = same
-        if not np.all(good):
-            at = tuple(int(i) for i in np.argwhere(~good)[0])
-            fail(f"{what}{_where(path)} at {at}: {a[at]!r} against {b[at]!r}")
+    seen, wanted = numbers(seen), numbers(wanted)
+    try:
+        chex.assert_trees_all_equal_structs(seen, wanted)
+        chex.assert_trees_all_equal_shapes(seen, wanted)
+        if not rtol:
+            chex.assert_trees_all_equal(seen, wanted)
+            return
+        what = f"{what}, in parts of the largest entry"
+        sizes = jax.tree.map(_largest, wanted)
+        shares = (jax.tree.map(np.divide, each, sizes) for each in (seen, wanted))
+        chex.assert_trees_all_close(*shares, rtol=0.0, atol=rtol)
+    except AssertionError as error:
+        fail(f"{what}: {error}")
+
+
+def _largest(leaf: np.ndarray) -> np.ndarray | float:
+    """The largest finite entry of a leaf of real numbers, at least 1, in its dtype."""
+    if leaf.dtype.kind != "f":
+        return 1
+    return np.max(np.abs(leaf[np.isfinite(leaf)]), initial=leaf.dtype.type(1.0))
 
 
 def tolerance(done: Run) -> float:
@@ -53,10 +57,6 @@ def _array(leaf: Any) -> np.ndarray:
     if isinstance(leaf, jax.Array) and jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key):
         leaf = jax.random.key_data(leaf)
     return np.asarray(leaf)
-
-
-def _where(path: Any) -> str:
-    return f" in {jax.tree_util.keystr(path)}" if path else ""
 
 
 def study(

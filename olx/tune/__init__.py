@@ -14,11 +14,11 @@ numbers in place of the learner. `over` names each number and its range: a pair 
 The numbers are the best in hindsight. Tune on one stream and play on another.
 """
 
-from olx.tune.both import both as both
+from olx.tune.gradient import both as both
 from olx.tune.gradient import by_gradient as by_gradient
 from olx.tune.halving import by_halving as by_halving
-from olx.tune.ranges import Range as Range
-from olx.tune.ranges import loguniform as loguniform
-from olx.tune.ranges import uniform as uniform
-from olx.tune.result import Trial as Trial
-from olx.tune.result import Tuned as Tuned
+from olx.tune.problem import Range as Range
+from olx.tune.problem import Trial as Trial
+from olx.tune.problem import Tuned as Tuned
+from olx.tune.problem import loguniform as loguniform
+from olx.tune.problem import uniform as uniform

@@ -15,8 +15,7 @@ the means of prefixes settle; for one that drifts, use a lower `ratio` or more `
 Jamieson, Talwalkar, Non-stochastic Best Arm Identification and Hyperparameter Optimization, 2016.
 """
 
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable
 
 import jax
 import numpy as np
@@ -26,10 +25,7 @@ from olx import _check as check
 from olx._refusal import RefusedValue, public
 from olx.core import Learner, Loss, Rounds
 from olx.engine.chunks import take
-from olx.tune.game import paid
-from olx.tune.problem import Problem, problem
-from olx.tune.ranges import spread
-from olx.tune.result import Trial, Tuned, tuned
+from olx.tune.problem import Problem, Ranges, Trial, Tuned, problem, spread
 
 
 @public
@@ -39,7 +35,7 @@ def by_halving(
     rounds: Rounds,
     params: PyTree,
     *,
-    over: Mapping[str, Any],
+    over: Ranges,
     configurations: int = 64,
     ratio: int = 4,
     finalists: int = 4,
@@ -67,11 +63,11 @@ def by_halving(
     True
     """
     given = problem(make, loss, rounds, params, over)
-    return tuned(given, *halved(given, configurations, ratio, finalists))
+    return given.result(*halving_trials(given, configurations, ratio, finalists))
 
 
 @np.errstate(over="ignore", invalid="ignore")  # a run may diverge
-def halved(
+def halving_trials(
     given: Problem, configurations: int, ratio: int, finalists: int
 ) -> tuple[list[Trial], float]:
     """All trials, and their cost in runs."""
@@ -85,7 +81,7 @@ def halved(
             total, state = total[best], jax.tree.map(lambda leaf, best=best: leaf[best], state)
         learners = given.batch(numbers).learners
         part = take(given.rounds, begin, end)
-        run = paid(learners, given.loss, part, given.params, state=state)
+        run = given.sweep(learners, given.loss, part, state=state)
         total, state = total + np.asarray(run.total), run.state
         history += [
             Trial(row, end, float(loss))

@@ -18,10 +18,11 @@ Optimization, 2017.
 """
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
+from jax.typing import ArrayLike
 from jaxtyping import Array, Float, PyTree
 
 from olx._pytree import as_tree, pytree
@@ -34,7 +35,7 @@ from olx.wrapper import INNER, lift_needs
 class SlopesHparams:
     inner: Learner
     ways: list  # the derivatives of the floats of `inner` by each number, [n, ...]
-    loss: Any
+    loss: Loss
 
 
 class Sloped(NamedTuple):
@@ -48,7 +49,7 @@ class Sloped(NamedTuple):
 class OfAction:
     """The loss of the action inside a `Sloped`."""
 
-    inner: Any
+    inner: Loss
 
     def __call__(self, action: Sloped, outcome: PyTree) -> Array:
         return self.inner(action.inner, outcome)
@@ -114,8 +115,8 @@ def slopes(feedback: Feedback) -> Float[Array, " n"]:
     """What a round adds to the derivative of the total loss by each number; for `measure`."""
     toward = jax.tree.leaves(feedback.grad.inner)
 
-    def along(way: PyTree) -> Any:
-        return sum(map(jnp.vdot, toward, jax.tree.leaves(way)))
+    def along(way: PyTree) -> Array:
+        return jnp.asarray(sum(map(jnp.vdot, toward, jax.tree.leaves(way))))
 
     return jax.vmap(along)(feedback.action.ways)
 
@@ -143,5 +144,5 @@ def _pushed(function: Callable, at: tuple, ways: tuple) -> tuple[PyTree, PyTree]
     return value, derivative
 
 
-def _is_float(leaf: Any) -> bool:
+def _is_float(leaf: ArrayLike) -> bool:
     return jnp.issubdtype(jnp.result_type(leaf), jnp.floating)

@@ -13,9 +13,10 @@ from scipy.stats import binom
 
 import olx
 from olx import boosting, losses, streams
-from olx.boosting import _tables, adaboost_ol, boost, online_bbm
+from olx.boosting import adaboost_ol, boost, online_bbm
 from olx.boosting.boost import init
-from olx.lab.factories import make as make_from_config
+from olx.boosting.online_bbm import at_most_half
+from olx.lab.names import make as make_from_config
 
 KEY = jax.random.key(5)
 WIDTH, COPIES, GAMMA, ETA = 6, 11, 0.1, 0.1
@@ -297,7 +298,7 @@ def test_the_table_of_bbm_is_accurate_in_single_precision(n):
         wanted = np.where(inside, chances[np.where(inside, k, 0)], 0.0) / chances.max()
         np.testing.assert_allclose(p[i - 1, :-1], wanted, rtol=2e-5, atol=1e-30)
         assert p[i - 1, -1] == 0
-    first = float(jax.jit(_tables.at_most_half, static_argnums=1)(np.float32(gamma), n))
+    first = float(jax.jit(at_most_half, static_argnums=1)(np.float32(gamma), n))
     assert first == pytest.approx(binom.cdf(n // 2, n, 0.5 + gamma / 2), rel=1e-4)
     assert first <= math.exp(-n * gamma**2 / 2)
 

@@ -15,10 +15,11 @@ from olx.convex.projections import (
     entropic_cap,
     entropic_floor,
     simplex,
+    slab,
+    slab_semidefinite,
     subsimplex,
     weighted_l1_ball,
 )
-from olx.convex.slab import slab, slab_semidefinite
 
 RNG = np.random.default_rng(5)
 SEEDS = range(6)

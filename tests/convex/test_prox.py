@@ -10,16 +10,7 @@ import numpy as np
 import pytest
 
 from olx.convex import sets
-from olx.convex.prox import (
-    Penalty,
-    elastic_net,
-    group_l2,
-    indicator,
-    l1,
-    linf,
-    nuclear,
-    squared_l2,
-)
+from olx.convex.prox import Penalty, elastic_net, group_l2, indicator, l1, linf, nuclear, squared_l2
 
 RNG = np.random.default_rng(3)
 MATRIX = RNG.normal(size=(4, 3))

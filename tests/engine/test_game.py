@@ -7,7 +7,7 @@ import numpy as np
 import olx
 from olx import losses
 from olx.engine.arguments import check_game
-from olx.engine.game import numbers_of
+from olx.engine.numbers import numbers_of
 
 
 def game_of(learner):

@@ -12,8 +12,9 @@ from scipy.sparse import csr_array
 import olx
 from olx import losses, mirrors, regularizers
 from olx.engine.arguments import check_batch, check_game
-from olx.engine.game import many_games, numbers_of, one_game, padded
+from olx.engine.game import game_of
 from olx.engine.implementations import IMPLEMENTATIONS, choose, why_not
+from olx.engine.numbers import numbers_of
 from olx.engine.round import Recorder
 
 WIDTH = 34  # a matrix of this width has more entries than `tuning.MATRIX_ENTRIES`
@@ -43,10 +44,10 @@ def games(name, rounds):
     make, start = LEARNERS[name], start_of(name)
     batch, one = olx.batch(make, eta=ETAS), make(0.3)
     alone = numbers_of(one, losses.hinge, check_game)
-    many = numbers_of(batch.learners, losses.hinge, check_batch, padded)
+    many = numbers_of(batch.learners, losses.hinge, check_batch, stacked=True)
     given = losses.hinge, rounds, start
-    yield one_game("run", alone, rounds, start, Recorder()), partial(olx.run, one, *given)
-    yield many_games("sweep", many, rounds, start, Recorder()), partial(olx.sweep, batch, *given)
+    yield game_of("run", alone, rounds, start, Recorder()), partial(olx.run, one, *given)
+    yield game_of("sweep", many, rounds, start, Recorder()), partial(olx.sweep, batch, *given)
 
 
 def test_all_that_can_play_a_game_give_the_losses_of_rollout():
@@ -85,8 +86,8 @@ def test_one_that_is_asked_for_is_refused_only_if_it_cannot_play():
 
 def test_a_checkpoint_goes_on_with_the_implementation_it_began_with(tmp_path):
     batch = olx.batch(LEARNERS["adds a multiple"], eta=jnp.array([0.1, 0.2]))
-    numbers = numbers_of(batch.learners, losses.hinge, check_batch, padded)
-    game = many_games("sweep", numbers, DENSE, START, Recorder())
+    numbers = numbers_of(batch.learners, losses.hinge, check_batch, stacked=True)
+    game = game_of("sweep", numbers, DENSE, START, Recorder())
     assert choose(game).name == "dense"
     assert choose(game, saved="blocks").name == "blocks"
     assert choose(game, saved="sparse_rows").name == "dense"  # its description is then refused

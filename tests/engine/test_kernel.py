@@ -9,9 +9,9 @@ import olx
 from olx import losses, mirrors, regularizers
 from olx.convex import sets
 from olx.engine import compile
-from olx.engine.game import numbers_of
 from olx.engine.implementations import IMPLEMENTATIONS
 from olx.engine.implementations.dense import dense_program
+from olx.engine.numbers import numbers_of
 from olx.engine.round import Recorder
 
 ON_CPU = jax.default_backend() == "cpu"

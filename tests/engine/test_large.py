@@ -8,7 +8,7 @@ import pytest
 
 import olx
 from olx import losses
-from olx.engine import affine, chunks, collector, memory_map
+from olx.engine import chunks, collector, game, memory_map
 
 COUNT, WIDTH = 6000, 16
 X = np.random.default_rng(0).normal(size=(COUNT, WIDTH)).astype(np.float32)
@@ -109,9 +109,9 @@ def test_longer_rows_of_a_large_array_are_made_in_pieces(monkeypatch, retune):
     wanted = run(ROUNDS, learner, start)
     retune(LONGER_BYTES=1000, LONGER_PIECE_BYTES=1000 * 4 * WIDTH)
     sizes = []
-    appended = affine.appended
-    watched = lambda rows: sizes.append(len(rows)) or appended(rows)
-    monkeypatch.setattr(affine, "appended", watched)
+    rows_with_ones = game.rows_with_ones
+    watched = lambda rows: sizes.append(len(rows)) or rows_with_ones(rows)
+    monkeypatch.setattr(game, "rows_with_ones", watched)
     seen = run(ROUNDS, learner, start)
     assert sizes == [1000] * 6
     np.testing.assert_array_equal(seen.losses, wanted.losses)

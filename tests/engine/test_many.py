@@ -16,7 +16,7 @@ from two_processes import DENSE, ETAS, SWEEPS, numbers, pieces, swept
 import olx
 from olx.engine import processes, threads, tuning
 from olx.engine.device import Devices, devices_of
-from olx.engine.game import Leaves
+from olx.engine.numbers import Leaves
 
 PROGRAM = Path(two_processes.__file__)
 

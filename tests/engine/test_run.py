@@ -56,7 +56,7 @@ def test_it_is_rollout_on_numpy_and_jax_arrays(name):
 def test_no_kind_of_learner_ends_the_process_in_single_precision():
     """The compiler aborts where it should refuse, so this is played in a process of its own, which
     compiles as users do."""
-    script = Path(__file__).parents[1] / "support" / "single_precision.py"
+    script = Path(__file__).parents[1] / "learners" / "single_precision.py"
     usual = {name: value for name, value in os.environ.items() if name != "XLA_FLAGS"}
     done = subprocess.run([sys.executable, script], capture_output=True, text=True, env=usual)
     assert done.returncode == 0, done.stdout[-500:] + done.stderr[-2000:]

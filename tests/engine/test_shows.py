@@ -10,7 +10,8 @@ import olx
 from olx import losses, mirrors, streams
 from olx.engine import chunks, finite
 from olx.engine.arguments import check_game
-from olx.engine.game import numbers_of, one_game
+from olx.engine.game import game_of
+from olx.engine.numbers import numbers_of
 from olx.engine.round import Recorder
 
 ROWS, CHUNK, WIDTH = 200, 64, 3
@@ -84,7 +85,7 @@ def fields_of(learner, loss, rounds, params=ZEROS):
     first = jax.tree.map(np.asarray, rounds)
     plan = chunks.plan_of(first, params, 1, True)
     numbers = numbers_of(learner, loss, check_game)
-    game = one_game("run", numbers, rounds, params, Recorder())
+    game = game_of("run", numbers, rounds, params, Recorder())
     return finite.visible_leaves(game, plan, finite.candidates(plan, set()))
 
 

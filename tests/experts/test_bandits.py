@@ -10,10 +10,9 @@ import olx
 from olx.experts.ada_normal_hedge import ada_normal_hedge
 from olx.experts.bandit import bandit, estimate
 from olx.experts.base import expected_loss
-from olx.experts.draws import sampled_draws
 from olx.experts.exp3 import exp3, exp3_bound, exp3_step
 from olx.experts.potential_experts import potential_experts
-from olx.experts.sampled import committed, sampled
+from olx.experts.sampled import committed, sampled, sampled_draws
 from olx.losses.points import linear_feedback
 
 T, N, GAMES = 300, 5, 400

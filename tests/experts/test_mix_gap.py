@@ -10,8 +10,8 @@ import pytest
 
 import olx
 from olx import experts, hindsight
-from olx.experts._mix_gap import mix_gap
 from olx.experts.base import seen
+from olx.experts.hedge import mix_gap
 from olx.losses.points import linear_feedback
 
 RNG = np.random.default_rng(11)

@@ -9,8 +9,7 @@ import pytest
 
 import olx
 from olx.experts.ada_normal_hedge import ada_normal_hedge
-from olx.experts.best_pruning import best_pruning
-from olx.experts.paths import Path
+from olx.experts.best_pruning import Path, best_pruning
 from olx.hindsight.shifting import best_pruning_in_hindsight, edge_losses
 
 # a tree of uneven depth: edges 0, 1 leave the root, 0 parts into 2, 3, 4, and so on

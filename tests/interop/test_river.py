@@ -14,7 +14,7 @@ from river import checks, datasets, evaluate, linear_model, metrics, optim, prep
 
 import olx
 from olx.interop.river import OnlineClassifier, OnlineRegressor
-from olx.interop.river._numpy_round import functions_of
+from olx.interop.river._game import functions_of
 
 DRAW = np.random.default_rng(0)
 NAMES = ["a", "b", "c", "d", "e"]

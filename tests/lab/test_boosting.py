@@ -10,12 +10,12 @@ import olx
 from olx import boosting
 from olx.boosting.gradient_boost import update
 from olx.core import Learner
-from olx.lab import factories
+from olx.lab import names
 from olx.lab.config import ConfigError, parse
 from olx.lab.data import load
-from olx.lab.plan import plan
+from olx.lab.jobs import learner_job
+from olx.lab.listing import listing
 from olx.lab.run import run
-from olx.lab.show import listing
 
 INNER = {"name": "normalized_adagrad", "eta": 0.5}
 BBM = {"name": "online_bbm", "gamma": 0.1}
@@ -56,20 +56,20 @@ def test_the_three_base_learners_of_gradient_boosting_are_made():
     network = {"name": "sigmoid_network", "inner": {"name": "adagrad", "eta": 0.1}, "key": 0}
     for inner in (linear, stumps, network):
         text = {"name": "gradient_boost", "inner": inner, "n": 3, "eta": 0.5, "loss": "squared"}
-        made = factories.make("learners.0", text, Learner)
+        made = names.make("learners.0", text, Learner)
         assert made.update_fn is update
         assert made.hparams.n == 3
 
 
 def test_a_booster_takes_its_own_loss_or_none():
-    own = factories.make("learners.0", {**BOOST, "loss": "hinge"}, Learner)
+    own = names.make("learners.0", {**BOOST, "loss": "hinge"}, Learner)
     assert own.hparams.loss.value_fn is olx.losses.hinge.value_fn
-    assert factories.make("learners.0", BOOST, Learner).hparams.loss is None
+    assert names.make("learners.0", BOOST, Learner).hparams.loss is None
 
 
 def test_every_seed_has_other_keys_and_seed_0_those_of_the_config():
     table = {**BOOST, "rule": "adaboost_ol", "key": 7}
-    each = plan(0, parse({"data": [CANCER], "learners": [table]}).learners[0])
+    each = learner_job(0, parse({"data": [CANCER], "learners": [table]}).learners[0])
     keys = [each.seeded(seed).parts[0].first().hparams.key for seed in (0, 1, 2)]
     bits = {tuple(np.asarray(jax.random.key_data(key)).tolist()) for key in keys}
     assert len(bits) == 3
@@ -91,7 +91,7 @@ def test_every_seed_has_other_keys_and_seed_0_those_of_the_config():
 )
 def test_a_typo_is_refused_with_the_nearest_name(changes, said):
     with pytest.raises(ConfigError) as refused:
-        factories.make("learners.0", {**BOOST, **changes}, Learner)
+        names.make("learners.0", {**BOOST, **changes}, Learner)
     assert said in str(refused.value)
 
 

@@ -10,13 +10,12 @@ import pytest
 
 import olx
 from olx.core import Learner
-from olx.lab import config, factories, names
+from olx.lab import config, names
 from olx.lab.config import ConfigError
 from olx.lab.data import Dataset
-from olx.lab.grids import points
-from olx.lab.jobs import Shelf, prepare
-from olx.lab.plan import first_decision, plan
-from olx.lab.tasks import TASKS
+from olx.lab.jobs import first_decision, grid_points, learner_job
+from olx.lab.prepare import DataCache, prepare
+from olx.lab.tasks.task import TASKS
 
 DATA = """
 [[data]]
@@ -42,7 +41,7 @@ def read(folder: Path, text: str, *settings: str):
 
 
 def jobs_of(experiment):
-    return prepare(experiment, Shelf(experiment)).jobs
+    return prepare(experiment, DataCache(experiment))[0]
 
 
 def player(text: str):
@@ -53,7 +52,7 @@ def player(text: str):
 def test_every_config_of_the_project_is_legal(path):
     experiment = config.read(path)
     for i, each in enumerate(experiment.learners):
-        plan(i, each)
+        learner_job(i, each)
 
 
 def test_the_quickstart_needs_no_download_and_is_not_small():
@@ -62,7 +61,7 @@ def test_the_quickstart_needs_no_download_and_is_not_small():
     assert len(experiment.learners) >= 8
     assert len(experiment.all_seeds) >= 5
     for i, each in enumerate(experiment.learners):
-        assert len(points(f"learners.{i}", each)) >= 32
+        assert len(grid_points(f"learners.{i}", each)) >= 32
 
 
 @pytest.mark.parametrize("path", CONFIGS, ids=lambda path: path.stem)
@@ -92,7 +91,7 @@ def test_words_with_quotes_and_lines_survive():
     ],
 )
 def test_the_first_decision_is_told_or_goes_by_the_task(first, task, wanted):
-    each = plan(0, player('name = "hedge"\neta = 1.0'))._replace(first=first)
+    each = learner_job(0, player('name = "hedge"\neta = 1.0'))._replace(first=first)
     rows = np.zeros((5, 4))
     data = Dataset("x", TASKS[task], None if task == "experts" else rows, rows)
     assert first_decision(each, data, np.float32).tolist() == [wanted] * 4
@@ -100,17 +99,17 @@ def test_the_first_decision_is_told_or_goes_by_the_task(first, task, wanted):
 
 def test_a_learner_that_throws_dice_takes_a_seed_for_its_key():
     text = {"name": "meta.random_stop", "key": 3, "inner": {"name": "ogd", "eta": 0.1}}
-    made = factories.make("learners.0", text, Learner)
+    made = names.make("learners.0", text, Learner)
     assert any(jax.dtypes.issubdtype(leaf.dtype, jax.dtypes.prng_key) for leaf in arrays(made))
 
 
 def test_a_set_is_named_by_its_factory():
     box = {"name": "box", "low": [0.0, -1.0], "high": 1.0}
-    learner = factories.make("", {"name": "ogd", "eta": 0.1, "domain": box}, Learner)
+    learner = names.make("", {"name": "ogd", "eta": 0.1, "domain": box}, Learner)
     near = learner.hparams.mirror.to_primal(np.array([-5.0, -5.0]))
     assert near.tolist() == [0.0, -1.0]
     penalty = {"name": "indicator", "domain": "simplex"}
-    learner = factories.make("", {"name": "rda", "eta": 0.1, "penalty": penalty}, Learner)
+    learner = names.make("", {"name": "rda", "eta": 0.1, "penalty": penalty}, Learner)
     assert float(learner.hparams.regularizer.hparams.penalty.value(np.full(4, 0.25))) == 0
 
 
@@ -128,13 +127,16 @@ def test_values_are_set_from_outside(tmp_path):
 
 
 def test_a_grid_is_a_product_with_the_last_axis_fastest():
-    found = points("", player('name = "omd"\ngrid = { a = [1, 2], b = { linspace = [0, 1, 3] } }'))
+    found = grid_points(
+        "", player('name = "omd"\ngrid = { a = [1, 2], b = { linspace = [0, 1, 3] } }')
+    )
     assert [(p["a"], p["b"]) for p in found] == [(a, b) for a in (1, 2) for b in (0, 0.5, 1)]
 
 
 def test_a_geometric_grid_has_its_ends_and_equal_ratios():
     etas = [
-        p["eta"] for p in points("", player('name = "a"\ngrid.eta = { geomspace = [0.1, 10, 5] }'))
+        p["eta"]
+        for p in grid_points("", player('name = "a"\ngrid.eta = { geomspace = [0.1, 10, 5] }'))
     ]
     np.testing.assert_allclose(etas, 10 ** np.linspace(-1, 1, 5))
 
@@ -144,7 +146,7 @@ def test_a_random_search_is_set_by_its_seed():
     text += (
         "grid = {{ x = {{ uniform = [2, 3] }}, y = {{ loguniform = [1e-3, 1e3] }}, z = [1, 2] }}"
     )
-    draw = lambda seed: points("", player(text.format(seed)))
+    draw = lambda seed: grid_points("", player(text.format(seed)))
     assert draw(1) == draw(1) != draw(2)
     assert len(draw(1)) == 400
     x, y = (np.array([p[axis] for p in draw(1)]) for axis in "xy")
@@ -154,7 +156,7 @@ def test_a_random_search_is_set_by_its_seed():
 
 
 def test_numbers_are_one_program_and_structure_is_another():
-    made = plan(
+    made = learner_job(
         0,
         player(
             'name = "omd"\nlinear = true\n'
@@ -167,12 +169,12 @@ def test_numbers_are_one_program_and_structure_is_another():
 
 
 def test_counts_are_structure():
-    made = plan(0, player('name = "experts.squint"\ngrid.rates = [4, 8]'))
+    made = learner_job(0, player('name = "experts.squint"\ngrid.rates = [4, 8]'))
     assert [part.index for part in made.parts] == [[0], [1]]
 
 
 def test_numbers_reach_nested_arguments():
-    made = plan(
+    made = learner_job(
         0, player('name = "omd"\neta = 0.5\nmirror = "pnorm"\ngrid."mirror.q" = [1.5, 2.0]')
     )
     for q in (1.5, 2.0):
@@ -183,7 +185,7 @@ def test_numbers_reach_nested_arguments():
 
 def test_a_name_in_two_modules_is_the_one_that_fits():
     assert names.find("", "adagrad", Learner) is olx.first_order.adagrad
-    ftrl = factories.make("", {"name": "ftrl", "eta": 1.0, "regularizer": "adagrad"}, Learner)
+    ftrl = names.make("", {"name": "ftrl", "eta": 1.0, "regularizer": "adagrad"}, Learner)
     assert ftrl.hparams.regularizer.at_fn is olx.regularizers.adagrad().at_fn
     assert names.find("", "linear_loss", *names.LOSS) is olx.losses.linear_loss
 
@@ -191,7 +193,7 @@ def test_a_name_in_two_modules_is_the_one_that_fits():
 def test_a_learner_made_of_learners():
     text = {"name": "meta.mix", "mixer": {"name": "hedge", "eta": 1.0}}
     text["inner"] = {"name": "ogd", "linear": True, "grid": {"eta": [0.1, 0.2]}}
-    experts = factories.make("", text, Learner).hparams.experts
+    experts = names.make("", text, Learner).hparams.experts
     assert experts.hparams.inner.hparams.eta.hparams.tolist() == [0.1, 0.2]
 
 

@@ -19,9 +19,9 @@ import pytest
 import scipy.sparse
 from stored import FOLDER, needs
 
-from olx.lab.data import catalogue, download
+from olx.lab.data import catalogue, sources
 from olx.lab.data import load as load_with_intercept
-from olx.lab.tasks import BINARY
+from olx.lab.tasks.task import BINARY
 from olx.streams.sparse_rows import SparseRows
 
 load = functools.partial(load_with_intercept, bias=False)
@@ -219,6 +219,16 @@ def test_sparse_rows_stay_sparse_where_asked(tmp_path):
     np.testing.assert_array_equal(sparse.toarray(), data.rounds().context)
 
 
+def test_new_svmlight_rows_count_their_features_as_the_first_ones_did(tmp_path):
+    zero = load(csv(tmp_path, "1 0:0.5 2:1\n0 1:2", "zero.svm")).table
+    one = load(csv(tmp_path, "1 1:0.5 3:1\n0 2:2", "one.svm")).table
+    new = csv(tmp_path, "0 1:7", "new.svm")  # it does not say itself whether 0 is the first
+    assert zero.apply(new).toarray().tolist() == [[0, 7, 0]]
+    assert one.apply(new).toarray().tolist() == [[7, 0, 0]]
+    with pytest.raises(ValueError, match=r"zero\.svm has the index 0; the rows of the data set"):
+        one.apply(tmp_path / "zero.svm")
+
+
 def test_a_generated_stream_is_another_one_for_every_seed():
     make = lambda seed: load(
         "stream:linear_classification", seed=seed, arguments={"rounds": 6, "features": 2}
@@ -388,7 +398,7 @@ def test_the_libsvm_collection_is_a_download_by_task(server, tmp_path, monkeypat
     folder, address = server
     (folder / "binary").mkdir()
     (folder / "binary" / "a1a").write_bytes(TEXT)
-    monkeypatch.setattr(download, "LIBSVM", address)
+    monkeypatch.setattr(sources, "LIBSVM", address)
     data = load("libsvm:a1a", tmp_path / "cache", task="binary", sha256=SHA)
     assert data.outcome.tolist() == [1, -1]
 

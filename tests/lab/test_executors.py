@@ -13,9 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from olx.lab import handing, store, worker
+from olx.lab import executors, store, worker
 from olx.lab.config import ConfigError, parse
-from olx.lab.executors import opened
+from olx.lab.executors import open_executor
 from olx.lab.run import run
 
 TABLES = ("configurations", "curves", "certificates", "confusions")
@@ -61,7 +61,7 @@ def plain(experiment, tmp_path_factory):
 def without(plain, place, jobs):
     """A copy of the result in which some jobs are still to be played."""
     shutil.copytree(plain.folder, place)
-    for name in sorted(store.finished(place))[:jobs]:
+    for name in sorted(store.finished_jobs(place))[:jobs]:
         shutil.rmtree(place / "jobs" / name)
     for path in place.glob("*.parquet"):
         path.unlink()
@@ -151,10 +151,10 @@ def lose(call):
 
 def test_a_job_that_is_lost_again_and_again_is_named(experiment, plain, tmp_path):
     place, executor = without(plain, tmp_path / "result", 1), Here(lose)
-    with pytest.raises(handing.WorkerLost, match=r"was lost 3 times, .*: the node is gone\. "):
+    with pytest.raises(executors.WorkerLost, match=r"was lost 3 times, .*: the node is gone\. "):
         run(experiment, place, executor=executor)
     assert executor.calls == [executor.calls[0]] * 3
-    assert len(store.finished(place)) == 11
+    assert len(store.finished_jobs(place)) == 11
 
 
 def test_a_job_that_fails_is_not_played_again(experiment, plain, tmp_path, monkeypatch):
@@ -163,7 +163,7 @@ def test_a_job_that_fails_is_not_played_again(experiment, plain, tmp_path, monke
 
     monkeypatch.setattr(worker, "play_job", fails)
     executor = Here()
-    with pytest.raises(handing.JobFailed, match=r"failed on .*: ZeroDivisionError: by nothing"):
+    with pytest.raises(executors.JobFailed, match=r"failed on .*: ZeroDivisionError: by nothing"):
         run(experiment, without(plain, tmp_path / "result", 1), executor=executor)
     assert len(executor.calls) == 1
 
@@ -173,7 +173,9 @@ def test_a_worker_that_sees_other_rows_refuses(experiment, plain, tmp_path, monk
 
     def others(*given):
         jobs, seen = jobs_on(*given)
-        return [job._replace(story={**job.story, "rows": {"rows": 31}}) for job in jobs], seen
+        return [
+            job._replace(fingerprint={**job.fingerprint, "rows": {"rows": 31}}) for job in jobs
+        ], seen
 
     monkeypatch.setattr(worker, "jobs_on", others)
     monkeypatch.setattr(worker, "_here", threading.local())  # a worker that has played nothing
@@ -196,7 +198,7 @@ def test_a_signal_stops_after_the_job(experiment, plain, tmp_path):
     with pytest.raises(KeyboardInterrupt):
         run(experiment, place, executor=executor)
     assert len(executor.calls) == 1
-    assert len(store.finished(place)) == 10
+    assert len(store.finished_jobs(place)) == 10
     assert not (place / "order.pickle").exists()
     same(run(experiment, place, executor=Here()), plain)
 
@@ -218,19 +220,19 @@ def test_what_is_no_executor_is_refused(word, said, tmp_path, monkeypatch):
         monkeypatch.setitem(sys.modules, package, None)
     with (
         pytest.raises(ConfigError, match=said.replace("[", r"\[").replace("(", r"\(")),
-        opened(word, tmp_path),
+        open_executor(word, tmp_path),
     ):
         pass
 
 
 PARENT = """
 import os, pathlib, sys, time
-from olx.lab.executors import opened
+from olx.lab.executors import open_executor
 
 if __name__ == "__main__":
-    with opened("processes:1", pathlib.Path(sys.argv[1])) as hands:
-        print(hands.submit(os.getpid).result(), flush=True)
-        hands.submit(time.sleep, 60)
+    with open_executor("processes:1", pathlib.Path(sys.argv[1])) as submitter:
+        print(submitter.submit(os.getpid).result(), flush=True)
+        submitter.submit(time.sleep, 60)
         time.sleep(60)
 """
 

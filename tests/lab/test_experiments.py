@@ -15,7 +15,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from olx.engine import checkpoint
-from olx.lab import judge, schemas, store
+from olx.lab import store, tables
+from olx.lab.certificates import replayed
 from olx.lab.config import ConfigError, parse
 from olx.lab.run import run
 from olx.lab.show import certificates
@@ -284,8 +285,7 @@ def test_the_run_that_is_shown_is_judged_and_the_double_one_beside_it(file, tmp_
             found = dataclasses.replace(found, left=found.right + 1.0, so_far=None)
         return Certificates((found,)), done
 
-    replayed = judge.replayed
-    monkeypatch.setattr(judge, "replayed", fails_in_single)
+    monkeypatch.setattr("olx.lab.certificates.replayed", fails_in_single)
     one = {"name": "ogd", "linear": True, "eta": 0.1, "theorems": ["mirror_descent"]}
     asked = experiment(file, comparator="zero", bound="all", precision="float32", learners=[one])
     result = run(asked, tmp_path / "r")
@@ -333,7 +333,7 @@ def test_an_interrupted_run_ends_with_the_same_tables(save, file, tmp_path, monk
         patch.setattr(store, "put", once)
         with pytest.raises(KeyboardInterrupt):
             run(asked, tmp_path / "part")
-    assert store.finished(tmp_path / "part") == set(done)
+    assert store.finished_jobs(tmp_path / "part") == set(done)
     with pytest.raises(FileNotFoundError, match="is not finished: 1 jobs are done"):
         store.read(tmp_path / "part")
     assert (tmp_path / "part" / "checkpoints").exists() == (save == 0)
@@ -345,7 +345,7 @@ def test_an_interrupted_run_ends_with_the_same_tables(save, file, tmp_path, monk
 def test_a_finished_job_is_not_played_again(file, tmp_path, monkeypatch):
     asked = jobs(file)
     first = run(asked, tmp_path / "r")
-    monkeypatch.setattr("olx.lab.one_job.play", None)
+    monkeypatch.setattr("olx.lab.play._play", None)
     assert run(asked, tmp_path / "r").times.equals(first.times)
 
 
@@ -355,12 +355,12 @@ def test_a_killed_run_ends_with_the_same_tables(file, tmp_path):
     words = ["-m", "olx.cli", "run", "mine.toml", "--out", "killed", "--no-report"]
     process = subprocess.Popen([sys.executable, *words], cwd=tmp_path, stderr=subprocess.DEVNULL)
     waiting = time.monotonic() + 120
-    while not store.finished(tmp_path / "killed") and process.poll() is None:
+    while not store.finished_jobs(tmp_path / "killed") and process.poll() is None:
         assert time.monotonic() < waiting
         time.sleep(0.005)
     os.kill(process.pid, signal.SIGKILL)
     process.wait()
-    kept = store.finished(tmp_path / "killed")
+    kept = store.finished_jobs(tmp_path / "killed")
     assert 0 < len(kept) < 4, "killed too late to tell"
     run(asked, tmp_path / "killed")
     run(asked, tmp_path / "whole")
@@ -404,7 +404,7 @@ def test_a_result_says_where_it_comes_from(file, tmp_path):
     assert result.config["data"][0]["name"] == file
     assert pq.read_table(tmp_path / "r" / "configurations.parquet").equals(result.configurations)
     times = result.times.to_pylist()[0]
-    parts = [times[f"{part}_seconds"] for part in schemas.PARTS]
+    parts = [times[f"{part}_seconds"] for part in tables.PARTS]
     assert min(parts) >= 0
     assert sum(parts) == pytest.approx(times["seconds"])
     assert times["rounds_per_second"] > 0

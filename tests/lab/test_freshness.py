@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from olx.engine import checkpoint
-from olx.lab import outside, schemas, store
 from olx.lab import run as running
+from olx.lab import store, tables, user_factories
 from olx.lab.config import parse
 from olx.lab.run import run
 
@@ -34,8 +34,8 @@ def played(tmp_path, monkeypatch, capsys):
     names = []
 
     def no_rounds(experiment, job, *_):
-        names.append((job.dataset, job.plan.label, job.seed))
-        return {name: schema.empty_table() for name, schema in schemas.SCHEMAS.items()}
+        names.append((job.dataset, job.learner, job.seed))
+        return {name: schema.empty_table() for name, schema in tables.SCHEMAS.items()}
 
     monkeypatch.setattr(running, "play_job", no_rounds)
 
@@ -73,7 +73,7 @@ def test_a_change_of_the_data_is_noticed(change, played, tmp_path):
     counted = "12 rows then, 11 now" if change == "a row" else "12 rows as before, other numbers"
     counts = "4 of 8 jobs are played again; 4 of 8 are kept."
     assert said == [f"data two changed: {counted}.", counts]
-    assert len(store.finished(tmp_path / "r")) == 8
+    assert len(store.finished_jobs(tmp_path / "r")) == 8
 
 
 CHANGES = {
@@ -147,13 +147,13 @@ def test_a_stop_in_the_middle_of_a_change_loses_no_old_job(played, tmp_path, mon
 
 def test_one_line_of_an_own_learner_is_noticed(played, tmp_path):
     (tmp_path / "fresh_factory.py").write_text(OWN.format(1))
-    outside.look_in(tmp_path)
+    user_factories.look_in(tmp_path)
     own = {"name": "fresh_factory:make", "label": "own", "linear": True, "eta": 0.1}
     tree = config(tmp_path)
     tree["learners"].append(own)
     assert {learner for _, learner, _ in played(tree)[0]} == {"own"}
     (tmp_path / "fresh_factory.py").write_text(OWN.format(2))
-    outside._LOADED.clear()  # as in a new process
+    user_factories._LOADED.clear()  # as in a new process
     jobs, said = played(tree)
     assert {learner for _, learner, _ in jobs} == {"own"}
     counts = "4 of 12 jobs are played again; 8 of 12 are kept."

@@ -15,7 +15,7 @@ import pytest
 import olx
 from olx import _archive as archive
 from olx import cli
-from olx.lab import models, outside, serving, store
+from olx.lab import models, store, user_factories
 from olx.lab.config import parse
 from olx.lab.data import load
 from olx.lab.run import run
@@ -54,7 +54,7 @@ def folder(tmp_path_factory):
     for name, count in {"mine": 60, "new": 20}.items():
         (place / f"{name}.csv").write_text("\n".join(["age,city,buys", *rows(count)]))
     (place / "own_model.py").write_text(OWN)
-    outside.look_in(place)
+    user_factories.look_in(place)
     run(asked(place), place / "r")
     return place
 
@@ -92,7 +92,7 @@ def test_the_model_is_what_a_run_on_the_same_rows_ends_with(folder):
 
 
 def test_new_rows_are_read_as_the_first_ones(folder):
-    served = serving.predict(folder / "r", folder / "new.csv", "ogd")
+    served = models.predict(folder / "r", folder / "new.csv", "ogd")
     model = models.read(folder / "r", "ogd")
     table = load(str(folder / "mine.csv"), scale="standard").table
     rows = table.apply(folder / "new.csv").astype(np.float32)
@@ -110,14 +110,14 @@ def test_new_rows_are_read_as_the_first_ones(folder):
 
 
 def test_labels_may_be_missing_or_new(folder):
-    whole = serving.predict(folder / "r", folder / "new.csv", "ogd")
+    whole = models.predict(folder / "r", folder / "new.csv", "ogd")
     lines = (folder / "new.csv").read_text().split("\n")
     (folder / "bare.csv").write_text("\n".join(line.rpartition(",")[0] for line in lines))
-    bare = serving.predict(folder / "r", folder / "bare.csv", "ogd")
+    bare = models.predict(folder / "r", folder / "bare.csv", "ogd")
     assert bare.table.equals(whole.table)
     assert bare.judged == {}
     (folder / "maybe.csv").write_text("\n".join(lines).replace("yes", "maybe"))
-    other = serving.predict(folder / "r", folder / "maybe.csv", "ogd")
+    other = models.predict(folder / "r", folder / "maybe.csv", "ogd")
     assert other.table.equals(whole.table)
     assert "holds the label 'maybe' in row" in other.note
 
@@ -178,7 +178,7 @@ def test_no_code_of_a_result_is_run(folder, tmp_path, capsys, monkeypatch):
     monkeypatch.syspath_prepend(place)
     for call in (
         lambda: models.read(place, "own", trust=["evil_model"]),
-        lambda: outside.find("learners.0", "evil_model:make"),
+        lambda: user_factories.find("learners.0", "evil_model:make"),
     ):
         with pytest.raises(ValueError, match=inside):
             call()
@@ -259,4 +259,4 @@ def test_games_without_rows_are_not_predicted(folder, monkeypatch):
     about = {"dataset": "prices", "task": "portfolio", "table": None}
     monkeypatch.setattr(models, "read", lambda *_: models.Model(None, None, about))
     with pytest.raises(ValueError, match="is of task portfolio, which has no rows"):
-        serving.predict(folder / "r", folder / "new.csv")
+        models.predict(folder / "r", folder / "new.csv")

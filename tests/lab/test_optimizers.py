@@ -3,14 +3,16 @@
 import pytest
 
 from olx.lab.config import ConfigError, parse
-from olx.lab.optimizers import optimizers
-from olx.lab.plan import plan
+from olx.lab.jobs import learner_job
+from olx.lab.names import optimizers
 
 DATA = [{"name": "stream:linear_regression", "arguments": {"rounds": 20, "features": 2}}]
 
 
 def planned(**learner):
-    return plan(0, parse({"data": DATA, "learners": [{"linear": True, **learner}]}).learners[0])
+    return learner_job(
+        0, parse({"data": DATA, "learners": [{"linear": True, **learner}]}).learners[0]
+    )
 
 
 def test_numbers_share_a_program_and_counts_do_not():

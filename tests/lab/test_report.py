@@ -16,16 +16,11 @@ import pytest
 from olx._terminal import as_line, as_lines
 from olx.cli import main
 from olx.lab import config, report, store
-from olx.lab.report import classes, curves, figure, tables
-from olx.lab.report.classes import counts, errors
-from olx.lab.report.colours import CONTRAST, DARK, WHITE, contrast, lab, palette
+from olx.lab.report import charts, figures, tables
 from olx.lab.report.difference import Change, verdict
-from olx.lab.report.diverged import diverged, hint
-from olx.lab.report.edges import edges
-from olx.lab.report.scores import Score, scores, tuned, winners
-from olx.lab.report.theorems import certificates, said
-from olx.lab.report.theorems import counts as verdicts
-from olx.lab.report.times import times
+from olx.lab.report.figures import COLOURS
+from olx.lab.report.scores import Score, edge_notes, scores, tuned_score, winners
+from olx.lab.report.tables import divergence_hint, verdict_text
 
 BROWSER = shutil.which("chromium"), shutil.which("chromedriver")
 CONFIGS = sorted(Path(__file__).parents[2].glob("configs/reproduce/*.toml"))
@@ -136,16 +131,16 @@ def test_every_figure_has_a_name_and_its_files(page, folder):
 
 
 def test_errors_are_counted_by_class(page, folder):
-    found = counts(store.read(folder).confusions)
+    found = tables.confusions(store.read(folder).confusions)
     assert list(found) == ["heart"]
     assert list(found["heart"]) == ["adagrad", "omd, p-norm", "perceptron", "random"]
-    (table,) = errors(found)
+    (table,) = tables.class_error_tables(found)
     assert table.rows == [
         ["cat", "165", "0.0909", "0.1455", "0.2000", "0.2545"],
         ["dog", "120", *4 * ["0.0000"]],
     ]
     assert table.foot[0][:3] == ["all", "285", "0.0526"]
-    said = [a["data-said"] for tag, a in page.elements if "cat taken" in a.get("data-said", "")]
+    said = [a["data-hint"] for tag, a in page.elements if "cat taken" in a.get("data-hint", "")]
     assert said == [
         "cat taken for cat: 150 rounds, 90.9%",
         "cat taken for dog: 12 rounds, 7.3%",
@@ -190,13 +185,13 @@ def test_wealth_is_tuned_upwards_and_tests_tune_nothing(everything):
         one._replace(means={"wealth": i, "test_wealth": -i}) for i, one in enumerate(everything)
     ]
     mine = [one for one in rich if (one.dataset, one.learner) == ("heart", "adagrad")]
-    assert tuned(rich, "heart", "adagrad", "wealth") is mine[-1]
-    assert tuned(rich, "heart", "adagrad", "test_wealth") is mine[-1]
-    assert tuned(rich, "heart", "adagrad", "absent") is None
+    assert tuned_score(rich, "heart", "adagrad", "wealth") is mine[-1]
+    assert tuned_score(rich, "heart", "adagrad", "test_wealth") is mine[-1]
+    assert tuned_score(rich, "heart", "adagrad", "absent") is None
 
 
 def test_a_report_written_twice_is_the_same(folder, text, monkeypatch):
-    monkeypatch.setattr(figure, "WRITERS", {"svg": figure.WRITERS["svg"]})  # the others are slow
+    monkeypatch.setattr(figures, "METADATA", {"svg": figures.METADATA["svg"]})
     stale = folder / "figures" / "stale.svg"
     stale.touch()
     pictures = {file.name: file.read_bytes() for file in (folder / "figures").glob("loss*.svg")}
@@ -221,13 +216,85 @@ def test_print_is_about_learners_and_sets_of_its_config(path):
 
 
 def test_curves_stand_out_from_the_paper_and_from_each_other():
-    colours = palette(24)
-    assert min(contrast(colour.light, WHITE) for colour in colours) >= CONTRAST
-    assert min(contrast(colour.dark, DARK) for colour in colours) >= CONTRAST
-    for paper in zip(*colours, strict=True):
-        places = np.array([lab(colour) for colour in paper])
+    assert len(set(COLOURS)) == len(COLOURS) == 24
+    for colours, paper in zip(zip(*COLOURS, strict=True), ("#ffffff", "#14181e"), strict=True):
+        assert min(contrast(colour, paper) for colour in colours) >= 4.5
+        places = np.array([oklab(colour) for colour in colours])
         apart = np.linalg.norm(places[:, None] - places[None], axis=-1)
         assert apart[~np.eye(24, dtype=bool)].min() > 0.07  # 0.02 can just be told apart
+
+
+def test_learners_beyond_the_colours_differ_in_their_dashes():
+    looks = {(figures.colour(i), charts.dash(i)) for i in range(96)}
+    assert len(looks) == 96
+
+
+def contrast(colour: str, paper: str) -> float:
+    """How a colour stands out from the paper, from 1 to 21 (WCAG 2)."""
+    weights = np.array([0.2126, 0.7152, 0.0722])
+    high, low = sorted((float(linear(one) @ weights) for one in (colour, paper)), reverse=True)
+    return (high + 0.05) / (low + 0.05)
+
+
+def oklab(colour: str) -> np.ndarray:
+    """Lightness and two coordinates of hue; equal distances look about equal (Ottosson 2020)."""
+    cones = np.array(
+        [
+            [0.4122214708, 0.5363325363, 0.0514459929],
+            [0.2119034982, 0.6806995451, 0.1073969566],
+            [0.0883024619, 0.2817188376, 0.6299787005],
+        ]
+    )
+    lab = np.array(
+        [
+            [0.2104542553, 0.7936177850, -0.0040720468],
+            [1.9779984951, -2.4285922050, 0.4505937099],
+            [0.0259040371, 0.7827717662, -0.8086757660],
+        ]
+    )
+    return lab @ np.cbrt(cones @ linear(colour))
+
+
+def linear(colour: str) -> np.ndarray:
+    shown = np.array([int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)])
+    return np.where(shown <= 0.04045, shown / 12.92, ((shown + 0.055) / 1.055) ** 2.4)
+
+
+def test_the_axis_of_a_hyperparameter_shows_the_whole_grid():
+    order = {"fixed": 0, "random": 1}
+    etas = np.geomspace(1e-4, 10, 64)
+    tried = [score(eta, "fixed", eta=eta) for eta in etas]
+    tried += [score(abs(eta - 0.3), "random", eta=eta, q=i) for i, eta in enumerate(etas)]
+    tried = [one._replace(swept=one.hyperparameters) for one in tried]
+    chart = next(charts.sensitivity_charts(tried, order))
+    assert chart.heading == "eta on d"
+    fixed, random = chart.lines
+    np.testing.assert_array_equal(fixed.x, etas)  # a grid is drawn as it is
+    assert random.x.size == 20  # a random search is merged, which leaves values out
+    assert random.x[0] > etas[0]
+    only = chart._replace(lines=[random])
+    at = charts.as_json(only)["at"]
+    assert (at[0], at[-1]) == (1e-4, 10.0)
+
+
+def test_the_comparator_is_drawn_where_its_regret_is_known(folder, everything):
+    best = winners(everything)
+    best = {key: best[key] for key in (("heart", "adagrad"), ("heart", "perceptron"))}
+    order = {"adagrad": 0, "perceptron": 1}  # no regret is known of the Perceptron
+    chart = next(charts.loss_charts(store.read(folder).curves, best, order, "the best"))
+    line = chart.lines[-1]
+    assert line.label == "comparator"
+    assert line.x.size == line.y.size > 0
+    assert line.x.size == len(charts.as_json(chart)["at"])
+
+
+def test_a_grid_that_mostly_diverged_stays_a_grid():
+    lost = lambda eta: np.inf if eta < 8 else 0.1 * eta
+    tried = [score(lost(eta), eta=eta, q=q) for eta in (1.0, 2.0, 4.0, 8.0) for q in (1.0, 2.0)]
+    tried = [one._replace(swept=one.hyperparameters) for one in tried]
+    (found,) = charts.pair_maps(tried)
+    assert (found.columns, found.rows) == (["1", "2", "4", "8"], ["1", "2"])
+    assert np.isnan(found.values).sum() == 6
 
 
 @pytest.fixture(scope="module")
@@ -320,21 +387,21 @@ def test_a_theorem_has_one_verdict_per_run(folder):
     table = store.read(folder).certificates
     infinite = pa.array([np.inf] * table.num_rows, pa.float64())
     changed = table.set_column(table.column_names.index("right"), "right", infinite)
-    rows = lambda table: {tuple(row[4:6]) for row in certificates(table).rows}
+    rows = lambda table: {tuple(row[4:6]) for row in tables.theorem_table(table).rows}
     assert ("holds in all 27 runs", "25.3") in rows(table)
     said_of_all = "conditions not met in all 27 runs: the right side is infinite"
     assert (said_of_all, "") in rows(changed)
-    assert verdicts(changed) == {"conditions not met": table.num_rows}
+    assert tables.verdict_counts(changed) == {"conditions not met": table.num_rows}
     good, *_ = table.to_pylist()
     broken = good | {"right": np.inf, "broken": "from round 5 on: rows must be short"}
     failed = good | {"holds": False, "slack": -0.5, "holds_in_double": False}
-    assert said([good]) == "holds"
-    assert said([broken]) == "conditions not met from round 5 on: rows must be short"
-    assert said([failed | {"broken": "from round 9 on: it rains"}]) == "fails"
+    assert verdict_text([good]) == "holds"
+    assert verdict_text([broken]) == "conditions not met from round 5 on: rows must be short"
+    assert verdict_text([failed | {"broken": "from round 9 on: it rains"}]) == "fails"
     lost = failed | {"broken": "from round 9 on: the run diverged", "left": np.nan}
-    assert said([lost]) == "diverged from round 9 on"
-    assert certificates(pa.Table.from_pylist([lost])).rows[0][5:] == [""] * 5
-    assert said([failed | {"holds_in_double": True}, good]) == (
+    assert verdict_text([lost]) == "diverged from round 9 on"
+    assert tables.theorem_table(pa.Table.from_pylist([lost])).rows[0][5:] == [""] * 5
+    assert verdict_text([failed | {"holds_in_double": True}, good]) == (
         "fails in 1 of 2 runs by rounding alone: in double precision it holds; holds in 1 of 2 runs"
     )
 
@@ -346,7 +413,7 @@ def score(loss, learner="ogd", **hyperparameters):
 
 
 def test_a_best_value_at_the_end_of_its_grid_is_named():
-    said = lambda *tried: edges(list(tried), winners(list(tried))["d", "ogd"])
+    said = lambda *tried: edge_notes(list(tried), winners(list(tried))["d", "ogd"])
     inside = [score(0.3, eta=0.1), score(0.2, eta=1.0), score(0.4, eta=10.0)]
     assert said(*inside) == []
     best = score(0.1, eta=100.0)
@@ -368,7 +435,7 @@ def test_equal_losses_share_a_rank():
 
 def test_the_time_adds_up(folder):
     table = store.read(folder).times
-    found = times(table, outside=2.5)
+    found = tables.time_table(table, outside=2.5)
     numbers = [[float(cell or 0) for cell in row[2:-1]] for row in (*found.rows, found.foot[0])]
     assert all(first == pytest.approx(sum(rest)) for first, *rest in numbers)
     jobs, outside, run = (float(row[2]) for row in found.foot)
@@ -377,7 +444,7 @@ def test_the_time_adds_up(folder):
 
 
 def test_it_says_why_a_configuration_diverged(folder, everything):
-    table = diverged(everything, store.read(folder).curves)
+    table = tables.divergence_table(everything, store.read(folder).curves)
     rows = {row[1]: row for row in table.rows}
     assert {row[0] for row in table.rows} == {"a<b"}
     assert rows["adagrad"][2:4] == ["1 of 9", "eta = 10"]
@@ -385,12 +452,12 @@ def test_it_says_why_a_configuration_diverged(folder, everything):
     assert rows["adagrad"][6] == "eta is too large: all with eta ≥ 10, none below"
     mine = [one for one in everything if (one.dataset, one.learner) == ("a<b", "omd, p-norm")]
     some = [one for one in mine if one.swept["q"] < 1.5 or one.swept["eta"] < 9]
-    assert hint(some) == "eta is too large: all with eta ≥ 10, none below"
+    assert divergence_hint(some) == "eta is too large: all with eta ≥ 10, none below"
     lost = lambda one: one._replace(means={"loss": np.inf})
-    assert hint([lost(one) for one in mine]) == "every configuration"
+    assert divergence_hint([lost(one) for one in mine]) == "every configuration"
     kept = [one for one in mine if one.swept["eta"] < 9]
     odd = [lost(kept[0]), *kept[1:]]
-    assert hint(odd) == "only some with eta ≤ 0.001"
+    assert divergence_hint(odd) == "only some with eta ≤ 0.001"
 
 
 @pytest.fixture(scope="module")
@@ -488,14 +555,14 @@ def test_labels_reach_a_terminal_as_text(hostile, capsys):
 def test_labels_are_drawn_as_text(hostile, tmp_path):
     result = store.read(hostile)
     everything = scores(result.configurations)
-    order = report.page.numbered(everything)
-    chart = next(curves.loss_charts(result.curves, winners(everything), order, "none"))
-    figure.draw(chart, tmp_path)
+    order = report.page.learner_numbers(everything)
+    chart = next(charts.loss_charts(result.curves, winners(everything), order, "none"))
+    figures.draw(chart, tmp_path)
     drawn = (tmp_path / "loss-0.svg").read_text()
     assert "$x^$ \\x1b[31mred" in drawn
     assert "_left out" in drawn
     assert "\x1b" not in drawn
-    [*classes.matrices(counts(result.confusions), tmp_path)]
+    figures.draw(next(charts.confusion_maps(tables.confusions(result.confusions))), tmp_path)
     assert "$\\frac$\\x1b[2J" in (tmp_path / "confusion-0.svg").read_text()
 
 

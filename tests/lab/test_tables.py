@@ -1,17 +1,21 @@
 """Files of columns: their formats, their categories and gaps, and the record for new files."""
 
+import datetime
 import gzip
 import re
 
 import numpy as np
 import pandas as pd
+import polars as pl
 import pyarrow as pa
 import pyarrow.feather
 import pyarrow.parquet
 import pytest
 
+import olx.lab
+from olx import streams
 from olx.lab.config import ConfigError, read
-from olx.lab.data import Table, load
+from olx.lab.data import Table, digest, load
 
 TEXT = """age,city,zip,buys
 20.5,Oslo,0123,no
@@ -58,6 +62,92 @@ def test_all_formats_give_the_same_rows(name, folder):
     assert data.outcome.tolist() == [-1, 1, -1, 1]
     names = ["age", "city=Bonn", "city=Oslo", "zip=0123", "zip=0456", "intercept"]
     assert data.table.names == names
+
+
+DAYS = [datetime.date(2026, 1, 1 + i % 3) for i in range(24)]
+MIXED = pd.DataFrame(
+    {
+        "number": np.where(np.arange(24) % 5 == 2, np.nan, np.arange(24) / 7),
+        "count": np.arange(24) % 4,
+        "flag": np.arange(24) % 3 == 0,
+        "gap flag": [None if i % 6 == 1 else i % 2 == 0 for i in range(24)],
+        "city": [(None, "", "Oslo", "Bonn", " Oslo ")[i % 5] for i in range(24)],
+        "code": [("NA", "a", "b", "?", "n/a", "a")[i % 6] for i in range(24)],
+        "month": [1 + i % 12 for i in range(24)],
+        "gap month": [None if i % 8 == 3 else 1 + i % 12 for i in range(24)],
+        "day": pd.to_datetime(DAYS),
+        "buys": [("no", "yes ")[i % 7 < 3] for i in range(24)],
+    }
+)
+MIXED_OPTIONS = {
+    "fill": "mean",
+    "categories": ["month", "gap month", "day"],
+    "target": "buys",
+    "scale": "standard",
+}
+
+
+@pytest.fixture(scope="module")
+def mixed(tmp_path_factory):
+    """A table of words, gaps, dates and Booleans, in each format and as each kind of frame."""
+    place = tmp_path_factory.mktemp("mixed")
+    table = pa.Table.from_pandas(MIXED)
+    MIXED.to_csv(place / "a.csv", index=False)
+    MIXED.to_parquet(place / "a.parquet")
+    pyarrow.feather.write_feather(table, place / "a.feather")
+    files = {name: str(place / name) for name in ("a.csv", "a.parquet", "a.feather")}
+    polars = pl.from_pandas(MIXED).with_columns(day=pl.Series(DAYS))
+    return {**files, "pandas": MIXED, "polars": polars, "pyarrow": table}
+
+
+def test_words_gaps_dates_and_booleans_mean_the_same_everywhere(mixed):
+    loaded = {
+        name: load(given if isinstance(given, str) else name, thing=thing, **MIXED_OPTIONS)
+        for name, given in mixed.items()
+        for thing in [None if isinstance(given, str) else given]
+    }
+    first = loaded["a.csv"]
+    assert [name for name in first.table.names if name.startswith(("city", "code", "day"))] == [
+        *("city=Bonn", "city=Oslo", "code=a", "code=b"),
+        *("day=2026-01-01", "day=2026-01-02", "day=2026-01-03"),
+    ]
+    for name, data in loaded.items():
+        assert data.table == first.table, name
+        assert digest(data) == digest(first), name
+        for given in mixed.values():  # `olx predict` on a file of another kind
+            np.testing.assert_array_equal(data.table.apply(given), first.context, name)
+    options = {key: MIXED_OPTIONS[key] for key in ("fill", "categories", "target")}
+    for name, given in mixed.items():
+        if not isinstance(given, str):
+            rounds, columns = streams.from_frame(given, **options)
+            assert [*columns.names, "intercept"] == first.table.names, name
+            np.testing.assert_array_equal(columns.apply(given), first.table.columns.apply(MIXED))
+            assert rounds.outcome.tolist() == first.outcome.tolist()
+
+
+def test_a_table_gives_the_same_losses_in_the_lab_everywhere(mixed):
+    given = {name: {"name": thing, **MIXED_OPTIONS} for name, thing in mixed.items()}
+    learner = {"name": "ogd", "linear": True, "grid": {"eta": [0.03, 0.1]}}
+    result = olx.lab.compare({"ogd": learner}, given, models=False)
+    losses = {name: [] for name in mixed}
+    for row in result.configurations.to_pylist():
+        losses[row["dataset"]].append(row["total"])
+    assert len(losses["a.csv"]) == 3  # two of the grid, and the baseline
+    assert all(each == losses["a.csv"] for each in losses.values())
+
+
+def test_dates_are_refused_everywhere_unless_they_are_words(mixed, tmp_path):
+    words = MIXED.assign(day=[str(day) for day in DAYS])
+    words.to_parquet(tmp_path / "words.parquet")
+    objects = MIXED.assign(day=DAYS)
+    options = {**MIXED_OPTIONS, "categories": ["month", "gap month"]}
+    for given in [*mixed.values(), str(tmp_path / "words.parquet"), objects]:
+        name, thing = (given, None) if isinstance(given, str) else ("frame", given)
+        with pytest.raises(ValueError, match=r"column 'day' holds (Date|dates, such as)"):
+            load(name, thing=thing, **options)
+    assert digest(load("frame", thing=objects, **MIXED_OPTIONS)) == digest(
+        load(str(tmp_path / "words.parquet"), **MIXED_OPTIONS)
+    )
 
 
 def test_new_files_become_rows_in_the_same_way(folder, tmp_path):
@@ -132,10 +222,19 @@ ODD = {
     "two headers": ("1,two,3\n4,5,6\n", "holds 'two' at row 0, column 1, where other rows hold"),
     "a header of numbers": ("2019,2020,y\n5,3,1\n", "give header = true if row 0 names"),
     "no encoding": (b"a,b\n1,2\n", "there is no encoding 'utf-99'"),
+    "a group that is the labels": ("a,b\n1,2\n", "'b' is both the labels and the group"),
+    "a group that is not there": ("a,b,c\n1,2,3\n", "has no column 'd'; it has a, b, c"),
+    "a gap in the group": ("a,b,c\n1,,3\n2,1,4\n", "the group in column 'b' is missing in 1 of"),
     "a name twice": ("a,a\n1,2\n", "has two columns 'a'; rename one of them"),
     "no such column": ("a,b,c\n1,2,3\n", "has no column 'd' to leave out"),
 }
-SETTINGS = {"no encoding": {"encoding": "utf-99"}, "no such column": {"without": ["d"]}}
+SETTINGS = {
+    "no encoding": {"encoding": "utf-99"},
+    "no such column": {"without": ["d"]},
+    "a group that is the labels": {"group": "b"},
+    "a group that is not there": {"group": "d"},
+    "a gap in the group": {"group": 1},
+}
 
 
 @pytest.mark.parametrize("case", ODD)

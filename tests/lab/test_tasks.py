@@ -8,21 +8,21 @@ import numpy as np
 import pytest
 
 import olx
-from olx.lab import baselines, tasks
 from olx.lab.config import ConfigError, parse
 from olx.lab.data import catalogue, load
-from olx.lab.metrics import Metric
-from olx.lab.report.scores import scores, tuned, winners
+from olx.lab.report.scores import scores, tuned_score, winners
 from olx.lab.run import run
+from olx.lab.tasks import baselines, task
+from olx.lab.tasks.metrics import Metric
 
 LAB = Path(olx.__file__).parent / "lab"
 
 
 def test_the_catalogue_names_tasks_that_there_are():
-    assert {entry.task for entry in catalogue().values()} <= set(tasks.TASKS)
+    assert {entry.task for entry in catalogue().values()} <= set(task.TASKS)
 
 
-@pytest.mark.parametrize("task", tasks.TASKS.values(), ids=lambda task: task.name)
+@pytest.mark.parametrize("task", task.TASKS.values(), ids=lambda task: task.name)
 def test_the_usual_loss_of_a_task_is_a_loss_of_the_library(task):
     name = task.loss["name"] if isinstance(task.loss, dict) else task.loss
     assert name is None or hasattr(olx.losses, name) or hasattr(olx.structured, name)
@@ -42,12 +42,12 @@ def twice(w, context):
     return 2 * olx.dot(w, context)
 
 
-COUNTS = tasks.Task(
+COUNTS = task.Task(
     "counts",
     rows,
     lambda rounds: False,
     dataclasses.replace(
-        tasks.SCORE,
+        task.SCORE,
         first=0.5,
         lift=lambda inner: olx.model(inner, twice),
         apply=twice,
@@ -63,8 +63,8 @@ COUNTS = tasks.Task(
 @pytest.fixture
 def counts(tmp_path, monkeypatch):
     """A data set of the task `counts`, which nothing but its record knows."""
-    monkeypatch.setitem(tasks.TASKS, "counts", COUNTS)
-    monkeypatch.setitem(tasks.METRICS, "hits", COUNTS.usual[0])
+    monkeypatch.setitem(task.TASKS, "counts", COUNTS)
+    monkeypatch.setitem(task.METRICS, "hits", COUNTS.usual[0])
     x = np.random.default_rng(0).integers(0, 3, (12, 2)).astype(float)
     np.savez(tmp_path / "mine.npz", X=x, y=x @ [2, 4])
     data = {"name": str(tmp_path / "mine.npz"), "label": "mine", "task": "counts", "order": "file"}
@@ -92,26 +92,26 @@ def test_a_new_task_is_one_value(counts, tmp_path):
     last = result.curves.filter(np.array(result.curves.column("round")) == 12)
     np.testing.assert_allclose(last.column("regret").to_pylist(), np.array(total) - nobody)
     assert share[0] != share[1]
-    best = tuned(scores(table), "mine", "ogd", "hits")
+    best = tuned_score(scores(table), "mine", "ogd", "hits")
     assert best is not None
     assert best.means["hits"] == max(share)
 
 
 def test_a_task_says_what_it_is_measured_by(counts):
     tree, _ = counts
-    from olx.lab.jobs import Shelf, prepare
+    from olx.lab.prepare import DataCache, prepare
 
     experiment = parse({**tree, "metrics": ["wealth"]})
     with pytest.raises(ConfigError, match="wealth is for portfolio data, got counts"):
-        prepare(experiment, Shelf(experiment))
+        prepare(experiment, DataCache(experiment))
 
 
 def test_the_lab_compares_no_names_of_tasks():
     """The catalogue and the LIBSVM collection are sorted by them; two names are also modules."""
-    own = {"tasks.py", "download.py", "catalogue.py"}
+    own = {"task.py", "download.py", "catalogue.py"}
     for path in LAB.rglob("*.py"):
         text = path.read_text()
-        found = [name for name in tasks.TASKS if f'"{name}"' in text]
+        found = [name for name in task.TASKS if f'"{name}"' in text]
         modules = {"experts", "multiclass"}
         assert path.name in own or set(found) <= modules, f"{path} names {found}"
 
@@ -134,10 +134,10 @@ def test_classes_are_played_by_matrices_and_by_copies(tmp_path):
     table = scores(result.configurations)
     for name in ("sklearn:iris", "sklearn:wine"):
         for learner in learners:
-            best = tuned(table, name, learner.get("label", learner["name"]), "error")
+            best = tuned_score(table, name, learner.get("label", learner["name"]), "error")
             assert best is not None
             assert 0 < best.means["error"] < 0.4
-        trivial = tuned(table, name, "baseline: majority class", "error")
+        trivial = tuned_score(table, name, "baseline: majority class", "error")
         assert trivial is not None
         assert trivial.means["error"] > 0.5
     for learner in learners:  # the second play makes the mistakes of the first one
@@ -189,11 +189,14 @@ def test_labels_are_ranked(labelled):
     np.testing.assert_allclose(every.to_pylist()[1], seen)
     for name in ("s", "o"):
         for learner in ("label_ranking", "ogd"):
-            assert tuned(table, name, learner, "average_precision").means["average_precision"] > 0.5
+            assert (
+                tuned_score(table, name, learner, "average_precision").means["average_precision"]
+                > 0.5
+            )
     before = np.cumsum(y, axis=0) - y + 0.5
     best = [np.where(y == side, before, -1).max(axis=1) for side in (1, 0)]
     wrong = ~(best[0] > best[1]) & y.any(axis=1) & ~y.all(axis=1)
-    assert tuned(table, "s", "baseline: frequent labels", "one_error").means["one_error"] == (
+    assert tuned_score(table, "s", "baseline: frequent labels", "one_error").means["one_error"] == (
         pytest.approx(np.mean(wrong))
     )
     assert all(result.certificates.column("holds").to_pylist())
@@ -236,7 +239,9 @@ def test_rows_of_groups_are_ranked(tmp_path):
     assert data.rounds().outcome.shape == data.rounds().context.shape[:2]
     result = run(parse(given), tmp_path / "r")
     for learner in ("ogd", "ranking.instance_ranking"):
-        best = tuned(scores(result.configurations), str(tmp_path / "queries.npz"), learner, "ndcg")
+        best = tuned_score(
+            scores(result.configurations), str(tmp_path / "queries.npz"), learner, "ndcg"
+        )
         assert best is not None
         assert 0.7 < best.means["ndcg"] <= 1
     assert all(result.certificates.column("holds").to_pylist())
@@ -270,7 +275,7 @@ def test_sequences_of_labels_are_played(tmp_path):
     result = run(parse(given), tmp_path / "r")
     table = scores(result.configurations)
     for learner in given["learners"]:
-        best = tuned(table, str(tmp_path / "words.npz"), learner["name"], "label_error")
+        best = tuned_score(table, str(tmp_path / "words.npz"), learner["name"], "label_error")
         assert best is not None
         assert best.means["label_error"] < 0.3
     for learner in given["learners"]:

@@ -11,18 +11,8 @@ import scipy.optimize
 from jax.tree_util import Partial
 
 from olx.convex import sets
-from olx.convex.prox import (
-    Penalty,
-    elastic_net,
-    group_l2,
-    indicator,
-    l1,
-    linf,
-    nuclear,
-    squared_l2,
-)
-from olx.mirrors.full_quadratic import full_quadratic
-from olx.mirrors.quadratic import quadratic
+from olx.convex.prox import Penalty, elastic_net, group_l2, indicator, l1, linf, nuclear, squared_l2
+from olx.mirrors.quadratic import full_quadratic, quadratic
 
 RNG = np.random.default_rng(23)
 CURVATURE = RNG.exponential(size=5) + 0.2

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow.parquet as pq
 
-from olx.lab import schemas
+from olx.lab.tables import PARTS, SCHEMAS, table
 
 CONFIG = """\
 title = "Four learners & two sets"
@@ -39,7 +39,7 @@ def make(folder: Path) -> Path:
     On "a<b" steps of 10 diverge after round 100.
     """
     draw = np.random.default_rng(0)
-    tables: dict[str, list[dict]] = {name: [] for name in schemas.SCHEMAS}
+    tables: dict[str, list[dict]] = {name: [] for name in SCHEMAS}
     for dataset, (number, (learner, grid)) in itertools.product(
         ["heart", "a<b"], enumerate(GRIDS.items())
     ):
@@ -51,9 +51,9 @@ def make(folder: Path) -> Path:
                 "dataset": dataset,
                 "learner": learner,
                 "seed": seed,
-                "seconds": 0.25 * len(schemas.PARTS),
+                "seconds": 0.25 * len(PARTS),
             }
-            parts = dict.fromkeys((f"{part}_seconds" for part in schemas.PARTS), 0.25)
+            parts = dict.fromkeys((f"{part}_seconds" for part in PARTS), 0.25)
             if dataset == "heart":
                 tables["confusions"] += _confused(learner, seed, 3 * number)
             tables["times"].append(row | {"rounds_per_second": 2.5e6} | parts)
@@ -61,7 +61,7 @@ def make(folder: Path) -> Path:
     for name, rows in tables.items():
         columns = {key: None for row in rows for key in row}
         values = {key: [row.get(key) for row in rows] for key in columns}
-        pq.write_table(schemas.table(name, values), folder / f"{name}.parquet")
+        pq.write_table(table(name, values), folder / f"{name}.parquet")
     (folder / "config.toml").write_text(CONFIG)
     (folder / "environment.json").write_text(json.dumps(ENVIRONMENT))
     return folder

@@ -65,11 +65,11 @@ olx.core:jax.numpy.save olx.core:lax.map olx:save olx:load olx:streams.read_svml
 olx:__getattr__ olx:__dir__ olx.core:__builtins__ olx.core:__loader__ olx.core:Learner.__init__
 olx.core:Learner.__class__ olx.core:Learner.__init__.__globals__ olx.core:Rounds._make
 olx.core:dataclasses olx.core:Partial olx.core:Callable olx.core:NoSuch olx.needs:np.load
-olx.losses:logistic olx.convex._newton:np.save olx.boosting.weak:_call olx.boosting.oracle:_answer
+olx.losses:logistic olx.convex.legendre:np.save olx.boosting.weak:_call olx.boosting.oracle:_answer
 olx.boosting.weak:partial olx.streams.tables:os olx.streams.svmlight:read_svmlight
 olx.engine.save:save olx.engine.save:load olx.engine.savable:importlib.import_module
 olx.engine.checkpoint:write olx._archive:write olx._archive:write_text olx._archive:remove_drafts
-olx.lab.worker:play olx.lab.outside:find olx.lab.executors:importlib olx.cli.main:main
+olx.lab.worker:play olx.lab.user_factories:find olx.lab.executors:importlib olx.cli.main:main
 olx.cli.__main__:main olx.testing:check_learner olx.interop:_import_module
 olx.interop.river._numpy_round:played olx.hindsight.exact:importlib
 olx.frameworks.lift:Partial.__reduce__ olx.tune.slopes:Learner olx.nothing.here:f jax.numpy:save

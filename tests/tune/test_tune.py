@@ -8,10 +8,10 @@ import reference_tuning as reference
 from scipy.sparse import csr_array
 
 import olx
-from experiments import tuning, tuning_report
-from olx.tune.descent import Walk, after, proposal
+from experiments import tuning
+from olx.tune.gradient import Walk, next_walk, proposed_point
 from olx.tune.halving import rungs
-from olx.tune.ranges import spread
+from olx.tune.problem import spread
 
 DRAW = np.random.default_rng(0)
 X = DRAW.normal(size=(120, 3))
@@ -249,9 +249,9 @@ def test_a_descent_ends_at_the_lowest_point_of_the_box():
 
     walk = Walk(np.array([0.9, 0.1]), *value([0.9, 0.1]))
     tries = 0
-    while (point := proposal(walk)) is not None and tries < 40:
+    while (point := proposed_point(walk)) is not None and tries < 40:
         assert np.all((point >= 0) & (point <= 1))
-        walk, tries = after(walk, point, *value(point)), tries + 1
+        walk, tries = next_walk(walk, point, *value(point)), tries + 1
     assert tries < 30
     fine = np.linspace(0, 1, 201)
     lowest = min(value([a, b])[0] for a in fine for b in fine)
@@ -260,12 +260,12 @@ def test_a_descent_ends_at_the_lowest_point_of_the_box():
 
 def test_a_descent_steps_back_from_where_runs_diverge():
     walk = Walk(np.array([0.5]), 1.0, np.array([-1.0]))
-    point = proposal(walk)
-    back = after(walk, point, np.nan, np.array([np.nan]))
+    point = proposed_point(walk)
+    back = next_walk(walk, point, np.nan, np.array([np.nan]))
     assert back.at is walk.at
-    assert proposal(back) - 0.5 == pytest.approx((point - 0.5) / 4)
-    assert proposal(Walk(np.array([1.0]), 1.0, np.array([-1.0]))) is None
-    assert proposal(Walk(np.array([0.5]), np.nan, np.array([1.0]))) is None
+    assert proposed_point(back) - 0.5 == pytest.approx((point - 0.5) / 4)
+    assert proposed_point(Walk(np.array([1.0]), 1.0, np.array([-1.0]))) is None
+    assert proposed_point(Walk(np.array([0.5]), np.nan, np.array([1.0]))) is None
 
 
 def test_the_experiment_counts_what_was_played_until_it_arrived():
@@ -279,9 +279,9 @@ def test_the_experiment_counts_what_was_played_until_it_arrived():
     assert tuning.arrival(seen, 7.0, 2) == 3.5 + 12
     assert tuning.arrival(seen, 7.0, 1) == 3.5 + 9
     assert tuning.arrival(seen, 6.0, 1) == np.inf
-    row = tuning_report.Row("one", "both", 3.5, 15.5, 61.0, 1.0)
-    assert "| one | both | 3.5 | 15.5 | 61.0 | 1.0000 |  |" in tuning_report.table([row])
-    assert "on 0 of 1 streams." in tuning_report.table([row])
-    at, low = tuning_report.path(seen, 7.0)
+    row = tuning.Row("one", "both", 3.5, 15.5, 61.0, 1.0)
+    assert "| one | both | 3.5 | 15.5 | 61.0 | 1.0000 |  |" in tuning.table([row])
+    assert "on 0 of 1 streams." in tuning.table([row])
+    at, low = tuning.path(seen, 7.0)
     np.testing.assert_allclose(at, [3.5, 3.5, 6.5, 9.5, 12.5, 15.5])
     np.testing.assert_allclose(low, np.array([9, 9, 8, 8, 7, 7]) / 7)

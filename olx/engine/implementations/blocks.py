@@ -71,7 +71,7 @@ def block_program(recorder: Recorder, layout: None, batched: bool, devices: int)
     return Program(functools.partial(_play, slow), kernels, spread(devices))
 
 
-def _play_kernels(triangle: Callable[..., Any], *given: Any) -> tuple[PyTree, Output]:
+def _play_kernels(triangle: Callable[..., PyTree], *given: Any) -> tuple[PyTree, Output]:
     """`_play` with one kernel per block, which is forgotten with the program that it is in."""
     kernel = as_kernel(triangle)
     return _play(lambda *block: kernel(*block)[0], *given)
@@ -104,7 +104,7 @@ def _added_at_once(line: Array, coefficients: Array, score: Array, i: Int[Array,
 
 
 def _triangle(
-    one: Callable[..., Any],
+    one: Callable[..., PyTree],
     add: Callable[..., Array],
     learner: Learner,
     loss: Loss,
@@ -131,7 +131,7 @@ def _triangle(
 
 
 def _play(
-    triangle: Callable[..., Any],
+    triangle: Callable[..., PyTree],
     state: PyTree,
     learner: Learner,
     loss: Loss,

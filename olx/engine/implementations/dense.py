@@ -65,7 +65,7 @@ _NAME = "configurations"
 
 
 @functools.cache
-def spread(devices: int, axes: Any = 0) -> Callable[..., Any] | None:
+def spread(devices: int, axes: PyTree = 0) -> Callable[..., PyTree] | None:
     """Give each device an equal part of the configurations; None for one device.
 
     axes: where the axis of configurations is in the state, as for `jax.vmap`.
@@ -119,7 +119,7 @@ def _after(value: Array, grad: PyTree) -> PyTree:
 
 
 def _play(
-    over: Callable[..., Any],
+    over: Callable[..., PyTree],
     recorder: Recorder,
     state: PyTree,
     learner: Learner,

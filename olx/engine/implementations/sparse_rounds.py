@@ -25,7 +25,7 @@ turn the `lax.cond` of `Learner.update` into a computation of both branches in e
 # pyright: reportUnknownLambdaType=false
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -89,7 +89,7 @@ class Round(NamedTuple):
 
 
 def add_multiple(
-    over: Callable[..., Any], layout: Layout, packed: Packed, learner: Learner, now: Round
+    over: Callable[..., PyTree], layout: Layout, packed: Packed, learner: Learner, now: Round
 ) -> tuple[Packed, Array, Array]:
     """A round of a learner that adds a multiple of the row: the new table, and the score."""
     batched, (_, x) = over is jax.vmap, now.row(0)
@@ -130,7 +130,7 @@ def add_multiple(
 
 
 def block_by_block(
-    over: Callable[..., Any], layout: Layout, packed: Packed, learner: Learner, now: Round
+    over: Callable[..., PyTree], layout: Layout, packed: Packed, learner: Learner, now: Round
 ) -> tuple[Packed, Array, Array]:
     """A round of a `linear` learner, alone: the new table, and the score."""
     inner = inner_of(learner)
@@ -171,19 +171,19 @@ def learn_block(
 
 
 def whole_row(
-    over: Callable[..., Any], layout: Layout, packed: Packed, learner: Learner, now: Round
+    over: Callable[..., PyTree], layout: Layout, packed: Packed, learner: Learner, now: Round
 ) -> tuple[Packed, Array, Array]:
     """A round of a predictor that uses its whole row: the new table, and the score."""
     index, x = now.row(packed.table.shape[0] - 1)
     lanes = gather_rows(packed.table, index)
 
-    def decide(learner: Learner, lanes: Array, rest: tuple[Any, ...]) -> Array:
+    def decide(learner: Learner, lanes: Array, rest: tuple[PyTree, ...]) -> Array:
         return learner.predict(state_of(layout, lanes, rest), x)
 
     def learn(
         learner: Learner,
         lanes: Array,
-        rest: tuple[Any, ...],
+        rest: tuple[PyTree, ...],
         score: Array,
         value: Array,
         grad: Array,
@@ -223,13 +223,13 @@ def _along(loss: Partial, score: Array, x: Array, w: Array, v: Array) -> Array:
 
 
 def lane_by_lane(
-    over: Callable[..., Any], layout: Layout, packed: Packed, learner: Learner, now: Round
+    over: Callable[..., PyTree], layout: Layout, packed: Packed, learner: Learner, now: Round
 ) -> tuple[Packed, Array, Array]:
     """The new table, the score, and the buffer of copies."""
     inner, start = inner_of(learner), jnp.zeros_like(now.first)
     one = jnp.where(now.first < 0, 2, 1).astype(packed.table.dtype)
 
-    def decide(inner: Learner, row: Array, rest: tuple[Any, ...], x: Array) -> Array:
+    def decide(inner: Learner, row: Array, rest: tuple[PyTree, ...], x: Array) -> Array:
         return inner.predict(state_of(layout, row, rest), x) * x
 
     def product(index: Int[Array, ""], x: Array) -> Array:
@@ -249,7 +249,7 @@ def lane_by_lane(
     def learn(
         inner: Learner,
         row: Array,
-        rest: tuple[Any, ...],
+        rest: tuple[PyTree, ...],
         score: Array,
         value: Array,
         slope: Array,
@@ -294,7 +294,7 @@ def by_size(form: Form) -> Form:
     """The same form, on rows padded to one of a few sizes."""
 
     def played(
-        over: Callable[..., Any], layout: Layout, packed: Packed, learner: Learner, now: Round
+        over: Callable[..., PyTree], layout: Layout, packed: Packed, learner: Learner, now: Round
     ) -> tuple[Packed, Array, Array]:
         widest, known = now.rows.widest, sizes(now.rows.widest.size)
         if len(known) == 1:
@@ -306,7 +306,7 @@ def by_size(form: Form) -> Form:
             return form(over, layout, packed, learner, now._replace(rows=rows, room=room))
 
         def once(
-            size: int, _: Int[Array, ""], carry: tuple[Any, ...]
+            size: int, _: Int[Array, ""], carry: tuple[PyTree, ...]
         ) -> tuple[Packed, Array, Array]:
             return at(size, carry[0], carry[2])
 
@@ -321,7 +321,7 @@ def by_size(form: Form) -> Form:
 
 
 def with_refresh(
-    over: Callable[..., Any], layout: Layout, packed: Packed, learner: Learner, now: Round
+    over: Callable[..., PyTree], layout: Layout, packed: Packed, learner: Learner, now: Round
 ) -> tuple[Packed, Array, Array]:
     """A round of a learner that is `Refreshed`: the new table, and the score.
 
@@ -333,14 +333,14 @@ def with_refresh(
     count = new.table.shape[0]
     size = min(LANES, count)
 
-    def asks(learner: Learner, row: Array, rest: tuple[Any, ...]) -> Array:
+    def asks(learner: Learner, row: Array, rest: tuple[PyTree, ...]) -> Array:
         return own.due(learner.hparams, state_of(layout, row, rest), now.weight)
 
-    def better(learner: Learner, rows: Array, rest: tuple[Any, ...], sums: PyTree) -> Packed:
+    def better(learner: Learner, rows: Array, rest: tuple[PyTree, ...], sums: PyTree) -> Packed:
         state = state_of(layout, rows, rest)
         return rows_of(layout, own.apply_fn(learner.hparams, state, sums))
 
-    def sums_of(learner: Learner, rows: Array, rest: tuple[Any, ...]) -> PyTree:
+    def sums_of(learner: Learner, rows: Array, rest: tuple[PyTree, ...]) -> PyTree:
         return own.sums(learner.hparams, state_of(layout, rows, rest))
 
     def part_of(table: Array, block: Int[Array, ""]) -> tuple[Array, Array, Array]:

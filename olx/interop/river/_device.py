@@ -34,8 +34,8 @@ LEAD = 2  # numbers of a row before its features: the outcome and the weight
 class Packing(NamedTuple):
     """How the leaves of a tree lie in one vector of float64 and a list of other arrays."""
 
-    structure: Any
-    kinds: tuple[tuple[tuple[int, ...], Any], ...]  # the shape and the dtype of each leaf
+    structure: Any  # of the tree
+    kinds: tuple[tuple[tuple[int, ...], np.dtype], ...]  # the shape and the dtype of each leaf
 
     def pack(self, tree: PyTree) -> tuple[Float[Array, " n"], tuple]:
         leaves = jax.tree.leaves(tree)
@@ -43,7 +43,7 @@ class Packing(NamedTuple):
         vector = jnp.concatenate(real) if real else jnp.zeros(0)
         return vector, tuple(leaf for leaf, kind in self._pairs(leaves) if not _is_real(kind))
 
-    def unpack(self, vector: Any, others: tuple) -> PyTree:
+    def unpack(self, vector: Array | np.ndarray, others: tuple) -> PyTree:
         left, leaves, begin = list(others), [], 0
         for shape, kind in self.kinds:
             if not _is_real(kind):
@@ -63,10 +63,10 @@ class Programs(NamedTuple):
 
     packing: Packing  # of the state
     shape: tuple[int, ...]  # of the decision
-    start: Callable[..., Any]  # own -> state
-    pair: Callable[..., Any]  # (own, state, 2 rows) -> (state, scores)
-    block: Callable[..., Any]  # (own, state, rows) -> state
-    many: Callable[..., Any]  # (own, state, rows) -> scores
+    start: Callable[..., tuple]  # own -> state
+    pair: Callable[..., tuple]  # (own, state, 2 rows) -> (state, scores)
+    block: Callable[..., tuple]  # (own, state, rows) -> state
+    many: Callable[..., Array]  # (own, state, rows) -> scores
 
 
 def packing_of(tree: PyTree) -> Packing:
@@ -130,7 +130,7 @@ def _kind(leaf: Any) -> Any:
     return np.dtype(np.float64) if plain else jnp.result_type(leaf)
 
 
-def _is_real(kind: Any) -> bool:
+def _is_real(kind: np.dtype) -> bool:
     return kind == np.float64
 
 
@@ -225,11 +225,11 @@ class Device:
         with jax.enable_x64(True):
             return programs(self.packing, shape, self.labels)
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> dict[str, object]:
         own = dict(vars(self), state=jax.tree.map(as_numpy, self.state))
         return {name: value for name, value in own.items() if name not in _MADE}
 
-    def __setstate__(self, own: dict[str, Any]) -> None:
+    def __setstate__(self, own: dict[str, object]) -> None:
         vars(self).update(own)
         self._load()
 
@@ -261,12 +261,12 @@ _SEEN: Recent[bool] = Recent()  # what was tried, by learner and loss
 def put(before: Packing, now: Packing, small: tuple, large: tuple) -> tuple:
     """The state `small` in the room of the state `large`; what is new stays as it is in `large`."""
 
-    def one(old: Any, new: Any) -> Any:
+    def one(old: Array, new: Array) -> Array | np.ndarray:
         if _is_key(old):
             return old
-        new = np.array(new)
-        new[tuple(map(slice, np.shape(old)))] = np.asarray(old)
-        return new
+        room = np.array(new)
+        room[tuple(map(slice, np.shape(old)))] = np.asarray(old)
+        return room
 
     return now.pack(jax.tree.map(one, before.unpack(*small), now.unpack(*large)))
 
@@ -274,7 +274,7 @@ def put(before: Packing, now: Packing, small: tuple, large: tuple) -> tuple:
 def copied_states(before: Packing, now: Packing, state: tuple) -> tuple:
     """The stacked states of more copies; each new one is a copy of the last."""
 
-    def one(old: Any, shape: tuple[int, ...]) -> Any:
+    def one(old: Array, shape: tuple[int, ...]) -> Array:
         more = shape[0] - np.shape(old)[0]
         return jnp.concatenate([old, jnp.repeat(old[-1:], more, 0)])
 
@@ -325,7 +325,7 @@ def starts_alike(before: Programs, now: Programs, own: PyTree, other: PyTree) ->
     return all(jax.tree.leaves(jax.tree.map(_near, *seen)))
 
 
-def as_numpy(leaf: Any) -> Any:
+def as_numpy(leaf: Array) -> Array | np.ndarray:
     """A leaf as NumPy holds it: JAX would read float64 from a pickle as float32."""
     return leaf if _is_key(leaf) else np.asarray(leaf)
 
@@ -339,9 +339,9 @@ def _is_nested(small: Packing, large: Packing) -> bool:
     return all(fits(one, two) for (one, _), (two, _) in pairs)
 
 
-def _near(one: Any, two: Any) -> bool:
+def _near(one: Array, two: Array) -> bool:
     return _is_key(one) or np.allclose(one, two, rtol=1e-9, atol=1e-12, equal_nan=True)
 
 
-def _is_key(leaf: Any) -> bool:
+def _is_key(leaf: Array) -> bool:
     return jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key)

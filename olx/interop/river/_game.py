@@ -1,18 +1,21 @@
 """A learner that is played on dictionaries: rows wait in a queue until a score is asked for.
 
 `learn` writes a row into the queue. When it is full, the device plays it: one call per `_QUEUE`
-rows. A score needs the rows that wait. A short queue is learned by the functions of NumPy
-(`_numpy_round`), if there are some. Else the device learns it; if one row waits, as in progressive
+rows. A score needs the rows that wait. A short queue is learned by a `Lane`: functions of NumPy
+(`_numpy_round`), if there are some. The device learns these rows again when the queue is full, and
+its state is the one that counts: the lane starts from it anew, so rounding errors of the lane do
+not add up. Without a lane the device learns the queue; if one row waits, as in progressive
 validation, it learns this row and scores the new one in one call.
 
 The first row says how many features there are. When more come, the width becomes the next power of
-2, so that programs are compiled seldom, and models share them. The classes of a classifier are met
-one by one, too; each gets a place in the game.
+2, so that programs are compiled seldom, and models share them.
 
 `learn_many` and `predict_many` read frames of rows.
 """
 
-from collections.abc import Hashable, Mapping
+import copy
+import math
+from collections.abc import Mapping
 from typing import Any
 
 import jax
@@ -20,19 +23,80 @@ import numpy as np
 from jaxtyping import PyTree
 from river.utils import dataframe
 
+from olx._cache import Recent
 from olx._refusal import RefusedValue
 from olx.core import Learner
-from olx.interop._estimator import Diverged, parts
-from olx.interop.river._device import Device
-from olx.interop.river._numpy_round import Lane, lane_of
+from olx.engine.round import feedback_of
+from olx.interop.river._device import LEAD, Device, own_of
+from olx.interop.river._numpy_round import Round, Unknown, written_round
 from olx.interop.river._rows import Layout, Table
-from olx.losses.class_hinges import multiclass_zero_one
-from olx.losses.entropic import logistic
 from olx.losses.score import ScoreLoss
-from olx.multiclass.reductions import ReductionHparams, one_vs_rest
 
 _QUEUE = 64  # rows that are learned in one call
+
+
 _FEW = 16  # rows that the lane learns; the device is faster for more
+
+
+_LARGE = 1 << 13  # numbers of a state, for which a compiled program is faster
+
+
+_LEFT = (ZeroDivisionError, OverflowError, ValueError, RuntimeWarning)  # not a finite number
+
+
+class Lane:
+    """One learner of a game, as functions of NumPy.
+
+    sign: the number of the class whose label is +1, for a copy of a learner of two classes.
+    """
+
+    def __init__(self, functions: Round, sign: int | None) -> None:
+        self.learn, self.score, self.prepare = functions
+        names = [one.__code__.co_names for one in functions if one is not None]
+        self.silent = not any("np" in one for one in names)  # sums and products seldom warn
+        self.sign = sign
+        self.held: list | None = None  # the state; None if it must be read
+        self.done = 0  # rows of the queue that are learned
+
+    def forget(self) -> None:
+        """The state has changed."""
+        self.held, self.done = None, 0
+
+    def read(self, state: PyTree) -> None:
+        """Start from the state of the game."""
+        leaves = jax.tree.leaves(state)
+        if self.sign is not None:
+            leaves = [leaf[self.sign] for leaf in leaves]
+        held = [leaf.item() if np.ndim(leaf) == 0 else np.array(leaf) for leaf in leaves]
+        self.held = self._with(held)
+
+    def play(self, table: Table, outcomes: list, waiting: int, at: int) -> float | None:
+        """The score of row `at` after the first `waiting` rows; None if it cannot be found."""
+        try:
+            if self.silent:
+                found = self._play(table.features, outcomes, waiting, at)
+            else:
+                with np.errstate(all="ignore"):
+                    found = self._play(table.features, outcomes, waiting, at)
+        except _LEFT:
+            found = math.nan
+        if math.isfinite(found):
+            return found
+        self.forget()
+        return None
+
+    def _with(self, leaves: list) -> list:
+        return leaves if self.prepare is None else leaves + self.prepare(*leaves)
+
+    def _play(self, features: list, outcomes: list, waiting: int, at: int) -> float:
+        held, sign = self.held or [], self.sign
+        for i in range(self.done, waiting):
+            y = outcomes[i]
+            if sign is not None:
+                y = 1.0 if y == sign else -1.0
+            held = self._with(self.learn(*held, y, features[i]))
+        self.held, self.done = held, waiting
+        return self.score(*held, features[at])[0]
 
 
 class RiverGame:
@@ -180,7 +244,7 @@ class RiverGame:
     def _close(self) -> None:
         self.lane, self.tried = None, False
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> dict[str, object]:
         self.flush()
         return dict(vars(self), lane=None, tried=False)
 
@@ -214,59 +278,62 @@ def weights(w: Any, matrix: np.ndarray) -> np.ndarray:
     return given.astype(float)
 
 
-_COPIES = 3  # at first: two classes, and those that are still to come
+_SEEN: Recent[tuple[Round | None]] = Recent()  # by learner, loss and width
 
 
-def known_with(label: Hashable) -> tuple:
-    """The labels that are known with this one: False and True come together."""
-    return (False, True) if isinstance(label, bool | np.bool_) else (label,)
+def lane_of(
+    device: Device, table: Table, learner: Learner, loss: ScoreLoss, sign: int | None
+) -> Lane | None:
+    """The lane of a learner that is on the device, perhaps as one of copies; None if there is none.
+
+    table: of rows like those of the game.
+    """
+    packing, own = own_of(learner, loss)
+    key = packing, *(np.asarray(leaf).tobytes() for leaf in jax.tree.leaves(own)), device.width
+    known = _SEEN.get(key)
+    if known is None:
+        known = _SEEN.put(key, (_tried_functions(device, copy.copy(table), learner, loss, sign),))
+    return None if known[0] is None else Lane(known[0], sign)
 
 
-def check_label(label: Any) -> None:
-    """Refuse None and NaN: a label that is missing is no class."""
-    if label is None or label != label:
-        raise label_error(label)
+def functions_of(learner: Learner, loss: ScoreLoss, width: int) -> Round:
+    row, number = (jax.ShapeDtypeStruct(shape, np.float64) for shape in ((width,), ()))
+    leaves, structure = jax.tree.flatten(jax.eval_shape(learner.init, row))
+    if sum(math.prod(leaf.shape) for leaf in leaves) > _LARGE:
+        raise Unknown("a large state")
+
+    def learn(*given: Any) -> list:
+        *state, outcome, x = given
+        state = jax.tree.unflatten(structure, state)
+        feedback = feedback_of(loss, x, learner.predict(state, x), outcome, 1.0)
+        return jax.tree.leaves(learner.update(state, feedback))
+
+    def score(*given: Any) -> Any:
+        return learner.predict(jax.tree.unflatten(structure, given[:-1]), given[-1])
+
+    if jax.eval_shape(score, *leaves, row).shape != ():
+        raise Unknown("a score that is not one number")
+    return written_round(learn, score, leaves, number, row)
 
 
-def label_error(label: Any) -> ValueError:
-    return RefusedValue(
-        f"`y` must be a label, such as 1, True or a word, got {label!r:.60}; "
-        "leave out rows without a label."
-    )
-
-
-def finite(scores: np.ndarray) -> np.ndarray:
-    if not np.isfinite(scores).all():
-        raise Diverged()
-    return scores
-
-
-def seat(model: Any) -> None:
-    """Make room in the game for the classes of a model; refuses more than the learner can have."""
-    k = len(model._labels)
-    if model._game is None:
-        model._game = _open_game(model, k)
-    game = model._game
-    device, own = game.device, game.device.learner.hparams
-    if model._inner is not None and k + 1 > own.code.classes:
-        game.reseat(one_vs_rest(model._inner, 2 * k, loss=own.loss), None)
-    elif device.rows is not None and k > device.rows:
-        game.reseat(device.learner, k)
-    elif isinstance(own, ReductionHparams) and k > own.code.classes:
-        raise RefusedValue(
-            f"`learner` is made for {own.code.classes} classes, the labels are "
-            f"of {k}: {model._labels}."
-        )
-    two = model._inner is not None and k == 2
-    game.alone = (model._inner, own.loss, model._positive) if two else None
-
-
-def _open_game(model: Any, k: int) -> RiverGame:
-    intercept = model.fit_intercept
-    learner, loss = parts(model, logistic)
-    if loss.of_classes:
-        copies = isinstance(learner.hparams, ReductionHparams)  # these start from one row
-        return RiverGame(learner, loss, intercept, None if copies else max(2, k), labels=True)
-    model._inner, copies = learner, max(_COPIES, k + 1)
-    learner = one_vs_rest(learner, copies, loss=loss)
-    return RiverGame(learner, multiclass_zero_one, intercept, labels=True)
+def _tried_functions(
+    device: Device, table: Table, learner: Learner, loss: ScoreLoss, sign: int | None
+) -> Round | None:
+    """The functions of a lane, if they play a few rounds as the device does; else None."""
+    try:
+        found = functions_of(learner, loss, device.width)
+    except Exception:  # whatever NumPy cannot play, the device can
+        return None
+    table.resize(device.width)
+    rows = table.rows
+    rows[:, LEAD:] = np.random.default_rng(1).normal(size=(len(rows), device.width))
+    rows[:, 0] = np.arange(len(rows)) % 2
+    rows[:, 1] = np.arange(len(rows)) < 4
+    start = device.programs.start(device.own)
+    lane, other = Lane(found, sign), Lane(found, sign)
+    lane.read(device.tree(start))
+    other.read(device.tree(device.programs.block(device.own, start, rows[:-1])))
+    if lane.play(table, rows[:, 0].tolist(), 4, 5) is None or not lane.held or not other.held:
+        return None
+    near = lambda one, two: np.allclose(one, two, rtol=1e-9, atol=1e-12)
+    return found if all(map(near, lane.held, other.held)) else None

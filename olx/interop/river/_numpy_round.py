@@ -7,13 +7,8 @@ line per operation, plain numbers where JAX has scalars, NumPy where it has arra
 
 Operations that are not named here are refused, and the caller stays with the compiled program. So
 it does if a result leaves the floats, as by a division by 0: Python raises where JAX goes on.
-
-A `Lane` learns the rows that wait in this way, to score the next one. The compiled program learns
-them again when the queue is full, and its state is the one that counts: the lane starts from it
-anew. So rounding errors of the lane do not add up.
 """
 
-import copy
 import math
 import re
 from collections.abc import Callable
@@ -21,20 +16,17 @@ from typing import Any, NamedTuple
 
 import jax
 import numpy as np
-from jaxtyping import PyTree
-
-from olx._cache import Recent
-from olx.core import Learner
-from olx.engine.round import feedback_of
-from olx.interop.river._device import LEAD, Device, own_of
-from olx.interop.river._rows import Table
-from olx.losses.score import ScoreLoss
+from jax import ShapeDtypeStruct as Shape
+from jax.extend.core import ClosedJaxpr, Jaxpr, JaxprEqn
+from jax.typing import ArrayLike
 
 _BOTH = {  # the same for numbers and arrays
     "add": "{} + {}", "add_any": "{} + {}", "sub": "{} - {}", "mul": "{} * {}", "neg": "-{}",
     "square": "{0} * {0}", "abs": "abs({})", "gt": "{} > {}", "ge": "{} >= {}", "lt": "{} < {}",
     "le": "{} <= {}", "eq": "{} == {}", "ne": "{} != {}", "div": "{} / {}",
 }  # fmt: skip
+
+
 _APART = {  # for numbers, and for arrays
     "max": ("({0} if {0} > {1} or {0} != {0} else {1})", "np.maximum({}, {})"),
     "min": ("({0} if {0} < {1} or {0} != {0} else {1})", "np.minimum({}, {})"),
@@ -50,6 +42,8 @@ _APART = {  # for numbers, and for arrays
     **{name: (f"math.{name}({{}})", f"np.{name}({{}})") for name in ("exp", "log", "log1p")},
     **{name: (f"math.{name}({{}})", f"np.{name}({{}})") for name in ("expm1", "sqrt", "tanh")},
 }
+
+
 _COUNTS = {"add", "convert_element_type", "select_n", "max", "min", "broadcast_in_dim"}  # integers
 
 
@@ -95,7 +89,7 @@ class Writer:
             self.lines.append(f"{self.names[text]} = {text}")
         return Value(self.names[text], shape, plain)
 
-    def constant(self, value: Any) -> Value:
+    def constant(self, value: ArrayLike) -> Value:
         value = np.asarray(value)
         if value.ndim == 0:
             self.numbers[f"({value.item()!r})"] = value.item()
@@ -146,7 +140,9 @@ def line(writer: Writer, equation: Any, given: list[Value]) -> Value:
     return _of_arrays(writer, name, params, given, out.shape)
 
 
-def _of_arrays(writer: Writer, name: str, params: Any, given: list[Value], shape: tuple) -> Value:
+def _of_arrays(
+    writer: Writer, name: str, params: dict[str, Any], given: list[Value], shape: tuple
+) -> Value:
     """An operation that is not done entry by entry."""
     one, *_ = names = [writer.whole(value) for value in given]
     if name == "dot_general":
@@ -179,6 +175,8 @@ def _of_arrays(writer: Writer, name: str, params: Any, given: list[Value], shape
 
 
 _INNER = {"checkpoint", "closed_call", "custom_jvp_call", "custom_vjp_call", "jit", "pjit"}
+
+
 _VIEWS = ".reshape(", ".transpose(", "broadcast_to("
 
 
@@ -190,7 +188,9 @@ class Round(NamedTuple):
     prepare: Callable | None  # leaves of a state -> what both others need of them; None if nothing
 
 
-def written_round(learn: Callable, score: Callable, leaves: list, outcome: Any, row: Any) -> Round:
+def written_round(
+    learn: Callable, score: Callable, leaves: list, outcome: Shape, row: Shape
+) -> Round:
     """The functions of a round, written with NumPy.
 
     learn: (*leaves, outcome, row) -> leaves.
@@ -219,7 +219,7 @@ def written_round(learn: Callable, score: Callable, leaves: list, outcome: Any, 
     )
 
 
-def _write_program(writer: Writer, closed: Any, given: list[Value]) -> list[str]:
+def _write_program(writer: Writer, closed: ClosedJaxpr, given: list[Value]) -> list[str]:
     """The names of the results."""
     found = _write(writer, closed.jaxpr, list(map(writer.constant, closed.consts)), given)
     return [_own(writer, writer.whole(value)) for value in found]
@@ -263,7 +263,7 @@ def _own(writer: Writer, name: str) -> str:
     return writer.add(f"np.array({name})", (), False).name if name in {"x", *views} else name
 
 
-def _write(writer: Writer, jaxpr: Any, consts: list[Value], given: list[Value]) -> list[Value]:
+def _write(writer: Writer, jaxpr: Jaxpr, consts: list[Value], given: list[Value]) -> list[Value]:
     known = dict(zip(jaxpr.constvars, consts, strict=True))
     known |= dict(zip(jaxpr.invars, given, strict=True))
     needed = _needed_variables(jaxpr)
@@ -289,7 +289,7 @@ def _called(writer: Writer, inner: Any, given: list[Value]) -> list[Value]:
     return _write(writer, getattr(inner, "jaxpr", inner), consts, given)
 
 
-def _either(writer: Writer, equation: Any, given: list[Value]) -> list[Value]:
+def _either(writer: Writer, equation: JaxprEqn, given: list[Value]) -> list[Value]:
     """The results of a condition; both branches are computed."""
     which, *given = given
     no, yes, *others = (_called(writer, one, given) for one in equation.params["branches"])
@@ -304,7 +304,7 @@ def _choice(writer: Writer, which: Value, no: Value, yes: Value) -> Value:
     return writer.add(f"({name(yes)} if {which.name} else {name(no)})", no.shape, plain)
 
 
-def _needed_variables(jaxpr: Any) -> set:
+def _needed_variables(jaxpr: Jaxpr) -> set:
     """The variables that the results depend on."""
     needed = {atom for atom in jaxpr.outvars if not hasattr(atom, "val")}
     for equation in reversed(jaxpr.eqns):
@@ -313,128 +313,8 @@ def _needed_variables(jaxpr: Any) -> set:
     return needed
 
 
-def _inner(equation: Any) -> Any:
+def _inner(equation: JaxprEqn) -> Jaxpr | ClosedJaxpr | None:
     """The program that an operation calls; None for other operations."""
     if equation.primitive.name not in _INNER:
         return None
     return equation.params.get("jaxpr", equation.params.get("call_jaxpr"))
-
-
-_LARGE = 1 << 13  # numbers of a state, for which a compiled program is faster
-_LEFT = (ZeroDivisionError, OverflowError, ValueError, RuntimeWarning)  # not a finite number
-
-
-class Lane:
-    """One learner of a game, as functions of NumPy.
-
-    sign: the number of the class whose label is +1, for a copy of a learner of two classes.
-    """
-
-    def __init__(self, functions: Round, sign: int | None) -> None:
-        self.learn, self.score, self.prepare = functions
-        names = [one.__code__.co_names for one in functions if one is not None]
-        self.silent = not any("np" in one for one in names)  # sums and products seldom warn
-        self.sign = sign
-        self.held: list | None = None  # the state; None if it must be read
-        self.done = 0  # rows of the queue that are learned
-
-    def forget(self) -> None:
-        """The state has changed."""
-        self.held, self.done = None, 0
-
-    def read(self, state: PyTree) -> None:
-        """Start from the state of the game."""
-        leaves = jax.tree.leaves(state)
-        if self.sign is not None:
-            leaves = [leaf[self.sign] for leaf in leaves]
-        held = [leaf.item() if np.ndim(leaf) == 0 else np.array(leaf) for leaf in leaves]
-        self.held = self._with(held)
-
-    def play(self, table: Table, outcomes: list, waiting: int, at: int) -> float | None:
-        """The score of row `at` after the first `waiting` rows; None if it cannot be found."""
-        try:
-            if self.silent:
-                found = self._play(table.features, outcomes, waiting, at)
-            else:
-                with np.errstate(all="ignore"):
-                    found = self._play(table.features, outcomes, waiting, at)
-        except _LEFT:
-            found = math.nan
-        if math.isfinite(found):
-            return found
-        self.forget()
-        return None
-
-    def _with(self, leaves: list) -> list:
-        return leaves if self.prepare is None else leaves + self.prepare(*leaves)
-
-    def _play(self, features: list, outcomes: list, waiting: int, at: int) -> float:
-        held, sign = self.held or [], self.sign
-        for i in range(self.done, waiting):
-            y = outcomes[i]
-            if sign is not None:
-                y = 1.0 if y == sign else -1.0
-            held = self._with(self.learn(*held, y, features[i]))
-        self.held, self.done = held, waiting
-        return self.score(*held, features[at])[0]
-
-
-_SEEN: Recent[tuple[Round | None]] = Recent()  # by learner, loss and width
-
-
-def lane_of(
-    device: Device, table: Table, learner: Learner, loss: ScoreLoss, sign: int | None
-) -> Lane | None:
-    """The lane of a learner that is on the device, perhaps as one of copies; None if there is none.
-
-    table: of rows like those of the game.
-    """
-    packing, own = own_of(learner, loss)
-    key = packing, *(np.asarray(leaf).tobytes() for leaf in jax.tree.leaves(own)), device.width
-    known = _SEEN.get(key)
-    if known is None:
-        known = _SEEN.put(key, (_tried_functions(device, copy.copy(table), learner, loss, sign),))
-    return None if known[0] is None else Lane(known[0], sign)
-
-
-def functions_of(learner: Learner, loss: ScoreLoss, width: int) -> Round:
-    row, number = (jax.ShapeDtypeStruct(shape, np.float64) for shape in ((width,), ()))
-    leaves, structure = jax.tree.flatten(jax.eval_shape(learner.init, row))
-    if sum(math.prod(leaf.shape) for leaf in leaves) > _LARGE:
-        raise Unknown("a large state")
-
-    def learn(*given: Any) -> list:
-        *state, outcome, x = given
-        state = jax.tree.unflatten(structure, state)
-        feedback = feedback_of(loss, x, learner.predict(state, x), outcome, 1.0)
-        return jax.tree.leaves(learner.update(state, feedback))
-
-    def score(*given: Any) -> Any:
-        return learner.predict(jax.tree.unflatten(structure, given[:-1]), given[-1])
-
-    if jax.eval_shape(score, *leaves, row).shape != ():
-        raise Unknown("a score that is not one number")
-    return written_round(learn, score, leaves, number, row)
-
-
-def _tried_functions(
-    device: Device, table: Table, learner: Learner, loss: ScoreLoss, sign: int | None
-) -> Round | None:
-    """The functions of a lane, if they play a few rounds as the device does; else None."""
-    try:
-        found = functions_of(learner, loss, device.width)
-    except Exception:  # whatever NumPy cannot play, the device can
-        return None
-    table.resize(device.width)
-    rows = table.rows
-    rows[:, LEAD:] = np.random.default_rng(1).normal(size=(len(rows), device.width))
-    rows[:, 0] = np.arange(len(rows)) % 2
-    rows[:, 1] = np.arange(len(rows)) < 4
-    start = device.programs.start(device.own)
-    lane, other = Lane(found, sign), Lane(found, sign)
-    lane.read(device.tree(start))
-    other.read(device.tree(device.programs.block(device.own, start, rows[:-1])))
-    if lane.play(table, rows[:, 0].tolist(), 4, 5) is None or not lane.held or not other.held:
-        return None
-    near = lambda one, two: np.allclose(one, two, rtol=1e-9, atol=1e-12)
-    return found if all(map(near, lane.held, other.held)) else None

@@ -1,7 +1,7 @@
 """Rows of named numbers, written into a matrix: a table of columns that grows."""
 
 import struct
-from collections.abc import Mapping
+from collections.abc import Callable, Hashable, Mapping
 from math import isfinite
 from typing import Any, NamedTuple
 
@@ -16,7 +16,7 @@ _MOST = 64  # layouts that are remembered
 class Layout(NamedTuple):
     """Where the numbers of a row go, by their names."""
 
-    pack: Any  # writes a row from its begin, if its columns are the first ones, in their order
+    pack: Callable[..., None] | None  # writes a row whose columns are the first ones, in order
     columns: np.ndarray  # of all numbers
     end: int  # the first column that `pack` leaves as it is
     short: bool  # whether there are such columns
@@ -32,7 +32,7 @@ class Table:
     def __init__(self, intercept: bool, height: int) -> None:
         self.intercept = intercept
         self.height = height
-        self.columns: dict[Any, int] = {}  # by name
+        self.columns: dict[Hashable, int] = {}  # by name
         self.resize(0)
 
     @property
@@ -53,7 +53,7 @@ class Table:
         self.memory, self.stride = self.rows.data, self.rows.strides[0]
         self.layouts: dict[tuple, Layout] = {}
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> dict[str, object]:
         """What a copy needs; there are no rows then that wait."""
         fields = {name: vars(self)[name] for name in ("intercept", "height", "columns")}
         return {**fields, "rows": self.rows.shape[1] - LEAD}
@@ -109,7 +109,7 @@ class Table:
         if layout.short:
             self.rows[i, layout.end :] = 0.0
 
-    def refuse_kind(self, x: Any) -> None:
+    def refuse_kind(self, x: object) -> None:
         """Refuse a row that is no mapping from names to numbers."""
         if not isinstance(x, Mapping):
             raise RefusedType(

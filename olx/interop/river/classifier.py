@@ -29,19 +29,14 @@ from jaxtyping import PyTree
 from river import base
 from river.utils import dataframe
 
-from olx._refusal import public_methods
+from olx._refusal import RefusedValue, public_methods
 from olx.core import Learner
-from olx.interop._estimator import has_link
-from olx.interop.river._game import (
-    check_label,
-    features,
-    finite,
-    known_with,
-    label_error,
-    seat,
-    weights,
-)
+from olx.interop._estimator import Diverged, has_link, parts
+from olx.interop.river._game import RiverGame, features, weights
+from olx.losses.class_hinges import multiclass_zero_one
+from olx.losses.entropic import logistic
 from olx.losses.score import ScoreLoss
+from olx.multiclass.reductions import ReductionHparams, one_vs_rest
 
 
 @public_methods
@@ -92,12 +87,12 @@ class OnlineClassifier(base.MiniBatchClassifier):
         try:
             number = self._numbers.get(y)
         except TypeError:  # it cannot be hashed
-            raise label_error(y) from None
+            raise _label_error(y) from None
         if number is None:
             number = self._meet(y)
         self._game.learn(x, number, w)
 
-    def predict_one(self, x: dict) -> Any:
+    def predict_one(self, x: dict) -> Hashable:
         """The label with the largest score; None before the first label."""
         labels = self._labels
         if len(labels) < 2:
@@ -128,7 +123,7 @@ class OnlineClassifier(base.MiniBatchClassifier):
         self._name = labels.name
         own, given, begin = weights(w, matrix), labels.to_list(), 0
         for label in given:
-            check_label(label)
+            _check_label(label)
         while begin < len(given):
             self._meet(given[begin]) if given[begin] not in self._numbers else None
             numbers = [*map(self._numbers.get, given[begin:])]
@@ -169,10 +164,10 @@ class OnlineClassifier(base.MiniBatchClassifier):
         return float(self._scores(x)[self._positive]) if found is None else found
 
     def _scores(self, x: dict) -> np.ndarray:
-        return finite(self._game.score(x)[: len(self._labels)])
+        return _finite(self._game.score(x)[: len(self._labels)])
 
     def _many(self, matrix: np.ndarray, names: list) -> np.ndarray:
-        return finite(self._game.scores(matrix, names)[:, : len(self._labels)])
+        return _finite(self._game.scores(matrix, names)[:, : len(self._labels)])
 
     def _shares(self, scores: np.ndarray) -> np.ndarray:
         if self._two:
@@ -189,17 +184,75 @@ class OnlineClassifier(base.MiniBatchClassifier):
 
     def _meet(self, label: Hashable) -> int:
         """The number of a class that comes for the first time."""
-        check_label(label)
+        _check_label(label)
         known = () if self._labels else self.classes or ()
-        met = [*self._labels, *known, *known_with(label)]
+        met = [*self._labels, *known, *_known_with(label)]
         before = self._labels, self._numbers, self._positive
         self._labels = list(dict.fromkeys(met))
         self._numbers = {one: number for number, one in enumerate(self._labels)}
         self._positive = self._numbers.get(True, 1)  # 1 is True
         try:
-            seat(self)
+            _make_room(self)
         except ValueError:  # a label that is refused is not known
             self._labels, self._numbers, self._positive = before
             raise
         self._two = self._inner is not None and len(self._labels) == 2
         return self._numbers[label]
+
+
+_COPIES = 3  # at first: two classes, and those that are still to come
+
+
+def _known_with(label: Hashable) -> tuple:
+    """The labels that are known with this one: False and True come together."""
+    return (False, True) if isinstance(label, bool | np.bool_) else (label,)
+
+
+def _check_label(label: Hashable) -> None:
+    """Refuse None and NaN: a label that is missing is no class."""
+    if label is None or label != label:
+        raise _label_error(label)
+
+
+def _label_error(label: object) -> ValueError:
+    return RefusedValue(
+        f"`y` must be a label, such as 1, True or a word, got {label!r:.60}; "
+        "leave out rows without a label."
+    )
+
+
+def _finite(scores: np.ndarray) -> np.ndarray:
+    if not np.isfinite(scores).all():
+        raise Diverged()
+    return scores
+
+
+def _make_room(model: OnlineClassifier) -> None:
+    """Make room in the game for the classes of a model; refuses more than the learner can have."""
+    k = len(model._labels)
+    if model._game is None:
+        model._game = _open_game(model, k)
+    game = model._game
+    device, own = game.device, game.device.learner.hparams
+    if model._inner is not None and k + 1 > own.code.classes:
+        game.reseat(one_vs_rest(model._inner, 2 * k, loss=own.loss), None)
+    elif device.rows is not None and k > device.rows:
+        game.reseat(device.learner, k)
+    elif isinstance(own, ReductionHparams) and k > own.code.classes:
+        raise RefusedValue(
+            f"`learner` is made for {own.code.classes} classes, the labels are "
+            f"of {k}: {model._labels}."
+        )
+    two = model._inner is not None and k == 2
+    game.alone = (model._inner, own.loss, model._positive) if two else None
+
+
+def _open_game(model: OnlineClassifier, k: int) -> RiverGame:
+    intercept = model.fit_intercept
+    learner, loss = parts(model, logistic)
+    if loss.of_classes:
+        copies = isinstance(learner.hparams, ReductionHparams)  # these start from one row
+        return RiverGame(learner, loss, intercept, None if copies else max(2, k), labels=True)
+    model._inner, copies = learner, max(_COPIES, k + 1)
+    learner = one_vs_rest(learner, copies, loss=loss)
+    return RiverGame(learner, multiclass_zero_one, intercept, labels=True)

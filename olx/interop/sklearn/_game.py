@@ -4,7 +4,7 @@ Rows of float32 are played in float32, all others in float64, as scikit-learn do
 """
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import jax
@@ -27,16 +27,24 @@ from olx.streams.sparse_rows import sparse_rows
 
 _PIECE = 1 << 14  # rows
 _KINDS = [np.float64, np.float32]
+Matrix = Any  # a dense array, or a CSR matrix: SciPy has no type for both
+_validate_data: Callable[..., Any] = validate_data  # scikit-learn types it more narrowly
 
 
-class OnlineEstimator(BaseEstimator):
-    """The arguments of an estimator that plays a learner, and what it knows once it is fitted."""
+class PlayedEstimator(BaseEstimator):
+    """What an estimator that plays a learner knows once it is fitted."""
 
+    passes: int
+    n_features_in_: int
     learner_: Learner  # as it is played
     loss_: ScoreLoss
     state_: PyTree
     start_: np.ndarray  # the weights before the first row
     dtype_: np.dtype
+
+
+class OnlineEstimator(PlayedEstimator):
+    """The arguments of an estimator that plays a linear learner."""
 
     def __init__(
         self,
@@ -53,18 +61,22 @@ class OnlineEstimator(BaseEstimator):
 
 
 def examples(
-    estimator: Any, X: Any, y: Any, first: bool, sparse: bool = True, **options: Any
-) -> tuple[Any, Any]:
+    estimator: PlayedEstimator,
+    X: object,
+    y: object,
+    first: bool,
+    sparse: bool = True,
+    **options: bool,
+) -> tuple[Matrix, np.ndarray]:
     """The rows and the labels, as scikit-learn reads them; `first` forgets what was learned."""
     if first:
         vars(estimator).pop("state_", None)  # it would not fit to what is read now
     kinds = _KINDS if first else estimator.dtype_
     accept = {"accept_sparse": "csr" if sparse else False, "dtype": kinds}
-    read: Any = validate_data(estimator, X, y, reset=first, **accept, **options)
-    return read
+    return _validate_data(estimator, X, y, reset=first, **accept, **options)
 
 
-def weighed(rows: Any, outcome: np.ndarray, sample_weight: Any) -> Rounds:
+def weighed(rows: Matrix, outcome: np.ndarray, sample_weight: object) -> Rounds:
     if sample_weight is None:
         return Rounds(rows, outcome)
     weight: Any = _check_sample_weight(
@@ -73,7 +85,7 @@ def weighed(rows: Any, outcome: np.ndarray, sample_weight: Any) -> Rounds:
     return Rounds(rows, outcome, weight)
 
 
-def learn(estimator: Any, read: Rounds, times: int) -> None:
+def learn(estimator: PlayedEstimator, read: Rounds, times: int) -> None:
     """Play the rows `times` times, from the start or from where the estimator is."""
     state = getattr(estimator, "state_", None)
     learner, loss, start = estimator.learner_, estimator.loss_, estimator.start_
@@ -83,7 +95,7 @@ def learn(estimator: Any, read: Rounds, times: int) -> None:
     estimator.state_ = jax.tree.map(kept, done.state)
 
 
-def zeros(estimator: Any, *scores: int) -> np.ndarray:
+def zeros(estimator: PlayedEstimator, *scores: int) -> np.ndarray:
     """Where a linear learner starts: one row of weights, or one per score."""
     width = estimator.n_features_in_ + _has_intercept(estimator)
     return np.zeros((*scores, width), estimator.dtype_)
@@ -98,15 +110,13 @@ def plays_sparse(estimator: Any, usual: ScoreLoss) -> bool:
     return takes_sparse(learner, *([3] if loss.of_classes else []))
 
 
-def scores(estimator: Any, X: Any) -> np.ndarray:
+def scores(estimator: PlayedEstimator, X: object) -> np.ndarray:
     """What the learner plays on each row."""
-    rows: Any = validate_data(
-        estimator, X, reset=False, accept_sparse="csr", dtype=estimator.dtype_
-    )
+    rows = _validate_data(estimator, X, reset=False, accept_sparse="csr", dtype=estimator.dtype_)
     return actions(estimator, _context(estimator, rows))
 
 
-def actions(estimator: Any, context: PyTree) -> np.ndarray:
+def actions(estimator: PlayedEstimator, context: PyTree) -> np.ndarray:
     with jax.enable_x64(estimator.dtype_ == np.float64):
         found = predict(estimator.learner_, estimator.state_, context)
     if not np.isfinite(found).all():
@@ -124,18 +134,18 @@ def shows(estimator: Any, inner: Any) -> Any:
     return estimator
 
 
-def check_passes(estimator: Any) -> int:
+def check_passes(estimator: PlayedEstimator) -> int:
     check.count("passes", estimator.passes)
     return estimator.passes
 
 
-def kept(leaf: Any) -> Any:
+def kept(leaf: jax.Array) -> jax.Array | np.ndarray:
     """A leaf of the state as NumPy holds it: JAX would read float64 from a pickle as float32."""
     is_key = jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key)
     return leaf if is_key else np.asarray(leaf)
 
 
-def pieces(estimator: Any, read: Rounds, times: int) -> Iterator[Rounds]:
+def pieces(estimator: PlayedEstimator, read: Rounds, times: int) -> Iterator[Rounds]:
     """The rounds, piece by piece, so that no second copy of all rows is made."""
     rows, outcome, weight = read
     size = rows.shape[0] if scipy.sparse.issparse(rows) else _PIECE
@@ -145,11 +155,11 @@ def pieces(estimator: Any, read: Rounds, times: int) -> Iterator[Rounds]:
         yield Rounds(_context(estimator, rows[here]), outcome[here], own)
 
 
-def _has_intercept(estimator: Any) -> bool:
+def _has_intercept(estimator: PlayedEstimator) -> bool:
     return bool(getattr(estimator, "fit_intercept", False))
 
 
-def _context(estimator: Any, rows: Any) -> PyTree:
+def _context(estimator: PlayedEstimator, rows: Matrix) -> PyTree:
     """The rows for the engine, with a column of ones if there is an intercept."""
     sparse = scipy.sparse.issparse(rows)
     if _has_intercept(estimator):

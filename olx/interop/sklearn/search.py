@@ -11,6 +11,7 @@ Stone, Cross-Validatory Choice and Assessment of Statistical Predictions, 1974.
 import copy
 import itertools
 from collections.abc import Callable
+from types import ModuleType
 from typing import Any
 
 import jax
@@ -20,7 +21,7 @@ from scipy.stats import rankdata
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone, is_classifier
 from sklearn.metrics import check_scoring
 from sklearn.model_selection import check_cv
-from sklearn.utils import _safe_indexing, get_tags, indexable
+from sklearn.utils import Tags, _safe_indexing, get_tags, indexable
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
@@ -31,9 +32,9 @@ from olx.engine.batch import batch, grid
 from olx.engine.run import sweep
 from olx.interop._estimator import Diverged
 from olx.interop.sklearn import _game as game
-from olx.interop.sklearn import classifier, regressor
-from olx.interop.sklearn.classifier import OnlineClassifier
-from olx.interop.sklearn.regressor import OnlineRegressor
+from olx.interop.sklearn import classifiers, regressors
+from olx.interop.sklearn.classifiers import OnlineClassifier
+from olx.interop.sklearn.regressors import OnlineRegressor
 from olx.keep import totals
 
 
@@ -76,7 +77,7 @@ class OnlineSearchCV(MetaEstimatorMixin, BaseEstimator):
         self.scoring = scoring
         self.cv = cv
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> "OnlineSearchCV":
+    def fit(self, X: object, y: object, sample_weight: object = None) -> "OnlineSearchCV":
         """Score every configuration, then fit the best one to all rows."""
         if not isinstance(self.estimator, OnlineClassifier | OnlineRegressor):
             raise RefusedType(
@@ -110,26 +111,26 @@ class OnlineSearchCV(MetaEstimatorMixin, BaseEstimator):
         self.best_estimator_.fit(X, y, weight)
         return game.shows(self, self.best_estimator_)
 
-    def predict(self, X: Any) -> np.ndarray:
+    def predict(self, X: object) -> np.ndarray:
         check_is_fitted(self, "best_estimator_")
         return self.best_estimator_.predict(X)
 
     @available_if(_has("decision_function"))
-    def decision_function(self, X: Any) -> np.ndarray:
+    def decision_function(self, X: object) -> np.ndarray:
         check_is_fitted(self, "best_estimator_")
         return self.best_estimator_.decision_function(X)
 
     @available_if(_has("predict_proba"))
-    def predict_proba(self, X: Any) -> np.ndarray:
+    def predict_proba(self, X: object) -> np.ndarray:
         check_is_fitted(self, "best_estimator_")
         return self.best_estimator_.predict_proba(X)
 
-    def score(self, X: Any, y: Any) -> float:
+    def score(self, X: object, y: object) -> float:
         """The score of the best learner, by `scoring`."""
         check_is_fitted(self, "best_estimator_")
         return self.scorer_(self.best_estimator_, X, y)
 
-    def __sklearn_tags__(self) -> Any:
+    def __sklearn_tags__(self) -> Tags:
         tags, inner = super().__sklearn_tags__(), get_tags(self.estimator)
         tags.estimator_type, tags.target_tags = inner.estimator_type, inner.target_tags
         tags.classifier_tags, tags.regressor_tags = inner.classifier_tags, inner.regressor_tags
@@ -142,12 +143,22 @@ def _with(search: OnlineSearchCV, learner: Learner) -> Any:
     return model.set_params(learner=learner)
 
 
-def _read(model: Any, X: Any, y: Any, weight: Any) -> Any:
-    return (classifier if is_classifier(model) else regressor).read(model, X, y, weight)
+def _page(model: Any) -> ModuleType:
+    return classifiers if is_classifier(model) else regressors
+
+
+def _read(model: Any, X: object, y: object, weight: object) -> Any:
+    return _page(model).read(model, X, y, weight)
 
 
 def _scores(
-    search: OnlineSearchCV, tried: list[dict], X: Any, y: Any, weight: Any, train: Any, test: Any
+    search: OnlineSearchCV,
+    tried: list[dict],
+    X: object,
+    y: object,
+    weight: object,
+    train: Any,
+    test: Any,
 ) -> list[float]:
     """The score of each configuration on the rows `test`, after a sweep over the rows `train`."""
     part = lambda thing, rows: None if thing is None else _safe_indexing(thing, rows)
@@ -158,7 +169,7 @@ def _scores(
     def played(**numbers: Any) -> Learner:
         one = copy.copy(model)
         one.learner = search.make(**numbers)
-        (classifier if is_classifier(model) else regressor).arrange(one)
+        _page(model).arrange(one)
         return one.learner_
 
     axes = {name: np.asarray(values, float) for name, values in search.axes.items()}
@@ -175,7 +186,13 @@ def _at(states: PyTree, i: int) -> PyTree:
 
 
 def _score(
-    search: OnlineSearchCV, model: Any, learner: Learner, state: PyTree, X: Any, y: Any, weight: Any
+    search: OnlineSearchCV,
+    model: Any,
+    learner: Learner,
+    state: PyTree,
+    X: object,
+    y: object,
+    weight: object,
 ) -> float:
     """The score of one configuration, with the weights of the rows if `scoring` takes them."""
     takes = getattr(search.scorer_, "_accept_sample_weight", lambda: False)()

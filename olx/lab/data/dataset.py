@@ -5,21 +5,28 @@ features are scaled, whether there is a bias, and the order of the rows.
 """
 
 import dataclasses
-from collections.abc import Sequence
+import hashlib
 from typing import Any
 
 import jax
 import numpy as np
 import scipy.sparse
+from jax.typing import DTypeLike
+from jaxtyping import PyTree
 
 from olx.core import Rounds
-from olx.lab.data.framed import Reading
-from olx.lab.data.meanings import labels_of
-from olx.lab.data.readers import Rows, all_but
-from olx.lab.data.scaling import fit_scale
-from olx.lab.data.table import Table, with_bias
-from olx.lab.outcomes import few, finite
-from olx.lab.tasks import BINARY, TASKS, Task
+from olx.lab.data.files import Reading, Rows, other_columns
+from olx.lab.data.table import (
+    Binarize,
+    Labels,
+    Table,
+    chosen_labels,
+    fit_labels,
+    fit_scale,
+    with_bias,
+)
+from olx.lab.tasks import outcomes
+from olx.lab.tasks.task import BINARY, TASKS, Task
 from olx.streams.sparse_rows import sparse_rows
 
 
@@ -33,7 +40,7 @@ class Dataset:
     # sequences; None for experts and portfolios
     outcome: np.ndarray  # (T,); (T, N) for experts, portfolios, rankings and sequences
     train: int | None = None  # the number of first rows that are the original training file
-    truth: Any = None  # the parameters of a generated stream
+    truth: PyTree = None  # the parameters of a generated stream
     classes: int = 0  # the number of classes; 0 if outcomes are no classes
     table: Table | None = None  # the way from the file to these rows; None if there are no
     # features, or a round has several rows
@@ -51,7 +58,7 @@ class Dataset:
         """The arrays of the context; that of the features is the first one."""
         return jax.tree.leaves(self.context)
 
-    def row(self, dtype: Any) -> Any:
+    def row(self, dtype: DTypeLike) -> PyTree:
         """The shapes of one context, with features of this dtype."""
         kind = lambda leaf: dtype if leaf.dtype.kind in "fb" else leaf.dtype
         one = lambda leaf: jax.ShapeDtypeStruct(leaf.shape[1:], kind(leaf))
@@ -66,11 +73,11 @@ class Dataset:
         order = np.random.default_rng(seed).permutation(len(self))
         return dataclasses.replace(self.rows(order), train=None)
 
-    def rows(self, index: Any) -> "Dataset":
+    def rows(self, index: slice | np.ndarray) -> "Dataset":
         context = jax.tree.map(lambda leaf: leaf[index], self.context)
         return dataclasses.replace(self, context=context, outcome=self.outcome[index])
 
-    def rounds(self, dtype: Any = np.float32, dense: bool = True) -> Rounds:
+    def rounds(self, dtype: DTypeLike = np.float32, dense: bool = True) -> Rounds:
         """The rows as rounds. `dense=False` keeps sparse rows sparse, for `olx.run`."""
         outcome = self.outcome if self.task.whole else self.outcome.astype(dtype)
         if self.context is None:
@@ -83,37 +90,62 @@ class Dataset:
         return Rounds(rows.toarray() if dense else sparse_rows(rows), outcome)
 
 
+def digest(data: Dataset) -> dict[str, str | int]:
+    """The number of rows, and the SHA-256 of the task and of all numbers, to detect changes."""
+    x = data.context
+    parts = (x.data, x.indices, x.indptr) if data.is_sparse else data.parts
+    seen = hashlib.sha256(f"{data.task.name} {data.width} {data.train}".encode())
+    for part in (*parts, data.outcome):
+        seen.update(f"{part.dtype} {part.shape}".encode())
+        seen.update(np.ascontiguousarray(part).data)
+    return {"rows": len(data), "sha256": seen.hexdigest()}
+
+
+def table_of(data: Dataset) -> Table | None:
+    """The way to the rows of a data set, also of a generated one; None if it has no rows."""
+    if data.table is not None or data.context is None or data.task.gather is not None:
+        return data.table
+    signs = data.task.read is outcomes.signs
+    classes = (-1, 1) if signs else tuple(range(data.classes))
+    return Table(data.task.name, None, data.width, labels=Labels("", classes, signs))
+
+
+def classes_in(task: Task, outcome: np.ndarray) -> int:
+    """The number of classes 0, 1, 2, ... among the outcomes; 0 if they are no classes."""
+    return int(outcome.max()) + 1 if task.whole else 0
+
+
 def prepare(
+    name: str,
     place: str,
     rows: Rows,
     reading: Reading,
     *,
     task: Task | None,
-    binarize: float | str | bool | Sequence[float | str] | None,
+    binarize: Binarize,
     scale: str,
     bias: bool | None,
     center_target: bool,
     expert_loss: str,
-) -> tuple[Task, Any, np.ndarray, Table | None]:
-    """The task, the context and the outcome of the rows of a file, and the way from there to here.
+) -> Dataset:
+    """The data set of the rows of a file. `place` is what messages call the file.
 
     bias: None appends a constant feature where that can change a prediction.
     """
     x, y = rows.x, None if rows.y is None else np.asarray(rows.y)
     if rows.columns is None:  # those of a table are left out before words become features
-        x = all_but(place, x, reading.without)
-    finite(place, "feature", rows.x)
+        x = other_columns(place, x, reading.without)
+    outcomes.finite(place, "feature", rows.x)
     bare = [each.name for each in TASKS.values() if each.decision.lift is None]
     if y is None and (task is None or task.name not in bare):
         raise ValueError(f"{place} holds no labels; it can only be of task {' or '.join(bare)}.")
     if y is not None and y.dtype.kind == "f":
-        finite(place, "label", y)
+        outcomes.finite(place, "label", y)
     if y is not None and y.ndim == 2 and not (task and task.several):
         several = [each.name for each in TASKS.values() if each.several]
         raise ValueError(
             f"{place} holds {y.shape[1]} labels per row; that is task = {' or '.join(several)}."
         )
-    given = y
     if binarize is not None:
         if y is None:
             raise ValueError(f"{place} holds no labels to binarize.")
@@ -123,12 +155,12 @@ def prepare(
     if task.decision.lift is None:
         if bias:
             raise ValueError(f"{place}: {task.name} data have no features; leave out bias.")
-        return task, None, outcome, None
-    meaning = labels_of(task, given, binarize, rows.target)
+        return Dataset(name, task, None, outcome, rows.train, classes=classes_in(task, outcome))
+    labels = fit_labels(task, rows, binarize)
     if center_target:
         mean, spread = float(outcome.mean()), float(outcome.std() or 1.0)
         outcome = (outcome - mean) / spread
-        meaning = dataclasses.replace(meaning, mean=mean, spread=spread)
+        labels = dataclasses.replace(labels, mean=mean, spread=spread)
     x = x.astype(float)
     table = Table(
         task.name,
@@ -137,13 +169,21 @@ def prepare(
         () if rows.columns is not None else tuple(int(each) for each in reading.without),
         fit_scale(x, scale),
         task.intercept if bias is None else bias,
-        meaning,
+        labels,
         reading.encoding,
+        rows.first,
     )
     x = with_bias(table.scale.apply(x), table.bias)
-    if task.gather is None:
-        return task, x, outcome, table
-    return task, *task.gather(place, x, outcome, rows.group), None
+    if task.gather is not None:
+        if rows.group is None and rows.columns is not None:
+            raise ValueError(
+                f"{place} does not say which rows belong together; give group = the column that "
+                "does, such as that of a query or a sequence."
+            )
+        (x, outcome), table = task.gather(place, x, outcome, rows.group), None
+    train = rows.train if len(outcome) == rows.x.shape[0] else None  # it counts rows, not groups
+    classes = classes_in(task, outcome)
+    return Dataset(name, task, x, outcome, train, classes=classes, table=table)
 
 
 def _guess(place: str, y: np.ndarray, bare: list[str]) -> Task:
@@ -158,17 +198,12 @@ def _guess(place: str, y: np.ndarray, bare: list[str]) -> Task:
     return BINARY
 
 
-def classes_in(task: Task, outcome: np.ndarray) -> int:
-    """The number of classes 0, 1, 2, ... among the outcomes; 0 if they are no classes."""
-    return int(outcome.max()) + 1 if task.whole else 0
-
-
-def _against_the_rest(place: str, y: np.ndarray, chosen: Any) -> np.ndarray:
-    chosen = chosen if isinstance(chosen, list | tuple) else [chosen]
+def _against_the_rest(place: str, y: np.ndarray, binarize: Binarize) -> np.ndarray:
+    chosen = chosen_labels(binarize)
     there = np.unique(y).tolist()
     for label in chosen:
         if label not in there:
             raise ValueError(
-                f"{place} holds no label {label} to binarize by; it holds {few(there)}."
+                f"{place} holds no label {label} to binarize by; it holds {outcomes.few(there)}."
             )
     return np.where(np.isin(y, chosen), 1.0, -1.0)

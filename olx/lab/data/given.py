@@ -7,8 +7,11 @@ arguments of `olx.lab.compare`:
             as the rows of a file are. (X, None) for rows without labels, such as prices.
 a frame     of pandas, polars or pyarrow, with a column of labels
 Rounds      played as they are; also an `olx.streams.Stream`
+
+A generator, `stream:...`, draws its rounds with the seed: each seed gives another stream.
 """
 
+from collections.abc import Callable
 from typing import Any
 
 import jax
@@ -17,26 +20,22 @@ import scipy.sparse
 
 from olx._refusal import in_words, own_name
 from olx.core import Rounds
-from olx.lab import outside
-from olx.lab.data.csv_table import Named
-from olx.lab.data.framed import Reading, features_and_labels
-from olx.lab.data.generated import from_stream
-from olx.lab.data.readers import Rows
-from olx.lab.names import parameters
-from olx.lab.refusals import nearest
+from olx.lab import user_factories
+from olx.lab.config import nearest
+from olx.lab.data.dataset import Dataset, classes_in
+from olx.lab.data.files import Matrix, Reading, Rows, frame_rows
+from olx.lab.data.table import Table
+from olx.lab.names import factories, find, make, parameters
+from olx.lab.tasks.task import TASKS
 from olx.streams import Stream
+from olx.streams.checks import check_rounds
 
 LEGAL = "(X, y), a frame of pandas, polars or pyarrow, Rounds, or a Stream"
 
 
-def is_loader(name: str, schemes: tuple[str, ...]) -> bool:
-    """Whether the name of a data set is that of a function outside the library."""
-    return outside.FORM.fullmatch(name) is not None and name.partition(":")[0] not in schemes
-
-
-def called(name: str, arguments: dict[str, Any]) -> Any:
+def call_loader(name: str, arguments: dict[str, Any]) -> object:
     """What the loader `name` returns."""
-    loader = outside.find(name, name)
+    loader = user_factories.find(name, name)
     if not callable(loader):
         return loader
     known = parameters(loader)
@@ -61,32 +60,18 @@ def called(name: str, arguments: dict[str, Any]) -> Any:
     return made
 
 
-def is_stream(thing: Any) -> bool:
-    return isinstance(thing, Rounds | Stream)
-
-
-def stream_of(name: str, thing: Any) -> Any:
-    """Rounds as a data set."""
-    stream = Stream(thing, None) if isinstance(thing, Rounds) else thing
-    return from_stream(name, jax.tree.map(np.asarray, stream))
-
-
-def rows_of(name: str, thing: Any, reading: Reading) -> Rows:
+def given_rows(name: str, thing: object, reading: Reading) -> Rows:
     """(X, y) or a frame as features and labels."""
-    if isinstance(thing, tuple) and len(thing) == 2:
-        if reading.target is not None:
-            raise ValueError(f"{name}: target is for a frame; the labels are y of (X, y).")
-        return _pair(name, *thing)
-    if not hasattr(thing, "columns") or not hasattr(thing, "__getitem__"):
-        raise ValueError(f"{name}: the rows must be {LEGAL}, got a {type(thing).__name__}.")
-    with own_name(name):
-        x, y, columns, target = features_and_labels(name, Named(thing), reading, labelled=True)
-    return Rows(x, y, columns=columns, target=target)
-
-
-def _pair(name: str, x: Any, y: Any) -> Rows:
+    if not isinstance(thing, tuple) or len(thing) != 2:
+        if not hasattr(thing, "columns") or not hasattr(thing, "__getitem__"):
+            raise ValueError(f"{name}: the rows must be {LEGAL}, got a {type(thing).__name__}.")
+        return frame_rows(name, thing, True, reading)
+    for word, column in {"target": reading.target, "group": reading.group}.items():
+        if column is not None:
+            raise ValueError(f"{name}: {word} is for a frame; the labels are y of (X, y).")
+    x: Matrix = thing[0]
     x = scipy.sparse.csr_matrix(x) if scipy.sparse.issparse(x) else np.asarray(x)
-    labels = None if y is None else np.asarray(y)
+    labels = None if thing[1] is None else np.asarray(thing[1])
     if x.ndim != 2 or x.dtype.kind not in "fiub":
         raise ValueError(
             f"{name}: X must hold numbers, one row per round; got shape {x.shape} of {x.dtype}."
@@ -97,3 +82,45 @@ def _pair(name: str, x: Any, y: Any) -> Rows:
             f"{labels.shape}."
         )
     return Rows(x, labels)
+
+
+def generators() -> dict[str, Callable[..., Stream]]:
+    """The functions of `olx.streams` that return a `Stream`, by the name of the data."""
+    return {f"stream:{name.rpartition('.')[2]}": thing for name, thing in factories(Stream)}
+
+
+def generate(name: str, arguments: dict[str, Any], seed: int) -> Dataset:
+    """The data set `stream:<name>`, from a generator of `olx.streams` or outside the library."""
+    word = name.removeprefix("stream:")
+    if ":" not in word and name not in generators():
+        raise ValueError(f"there is no {name}; {nearest(name, list(generators()))}")
+    if "key" in arguments:
+        raise ValueError(f"{name}: the key is drawn from the seed; leave out key.")
+    key = {"key": seed} if "key" in parameters(find(name, word, Stream)) else {}
+    return stream_dataset(name, make(name, {"name": word, **key, **arguments}, Stream))
+
+
+def stream_dataset(name: str, given: Rounds | Stream) -> Dataset:
+    """Rounds as a data set; its task is the one that they look like."""
+    stream = Stream(given, None) if isinstance(given, Rounds) else given
+    rounds, truth = jax.tree.map(np.asarray, stream)
+    try:
+        with own_name(name):
+            check_rounds(rounds)
+    except TypeError as error:
+        raise ValueError(str(error)) from error
+    if rounds.weight is not None:
+        raise ValueError(f"{name}: rounds of a data set weigh 1 each; leave out their weights.")
+    for what, axes in {"context": 2, "outcome": 1 if rounds.context is not None else 2}.items():
+        array = getattr(rounds, what)
+        if array is not None and getattr(array, "ndim", None) != axes:
+            raise ValueError(
+                f"{name}: `rounds.{what}` must be an array of {axes} axes, got "
+                f"{type(array).__name__} of shape {np.shape(array)}."
+            )
+    task = next(task for task in TASKS.values() if task.matches(rounds))
+    classes = classes_in(task, rounds.outcome)
+    table = None if rounds.context is None else Table(task.name, None, rounds.context.shape[1])
+    return Dataset(
+        name, task, rounds.context, rounds.outcome, truth=truth, classes=classes, table=table
+    )

@@ -7,6 +7,14 @@ intercept, and the labels. `to_json` writes it, `from_json` reads it.
     text = table.to_json()                          # store it with the model
     x = Table.from_json(text).apply("new.csv")      # with or without the column of labels
     table.predictions(olx.predict(learner, state, x))
+    outcomes_of(table, Path("new.csv"), None)       # if the column of labels is there
+
+Features are scaled in one of these ways:
+
+none       as they are
+rows       each row of length 1
+standard   each column of mean 0 and variance 1; uses all rows, makes sparse rows dense
+maximum    each column divided by its largest absolute value; uses all rows, keeps zeros
 """
 
 import dataclasses
@@ -17,14 +25,67 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import scipy.sparse
 
 from olx._refusal import own_name
-from olx.lab.data.framed import Reading, is_framed, read_frame
-from olx.lab.data.readers import all_but, read_file
-from olx.lab.data.scaling import Scale
-from olx.lab.outcomes import finite
-from olx.streams.tables import Columns, Level, from_plain, tuples
+from olx.lab.data.files import (
+    Matrix,
+    Reading,
+    Rows,
+    is_table,
+    labels_of,
+    other_columns,
+    read_file,
+    read_frame,
+)
+from olx.lab.tasks import outcomes
+from olx.lab.tasks.task import TASKS, Task
+from olx.streams.cells import Level
+from olx.streams.tables import Columns, from_plain, narwhals_frame, with_tuples
+
+Binarize = float | str | bool | Sequence[float | str] | None  # the labels that count as +1
+SCALES = ("none", "rows", "standard", "maximum")
+
+
+@dataclasses.dataclass(frozen=True)
+class Scale:
+    """One of the scales above, with the numbers of the columns, so that new rows get the same."""
+
+    kind: str = "none"
+    shift: tuple[float, ...] = ()  # subtracted from each column; none if empty
+    size: tuple[float, ...] = ()  # divides each column after that; none if empty
+
+    def apply(self, x: Matrix) -> Matrix:
+        """The rows `x`, scaled."""
+        if self.kind == "rows":
+            squares = x.multiply(x).sum(1) if scipy.sparse.issparse(x) else (x * x).sum(1)
+            inverse = 1 / _or_one(np.sqrt(np.asarray(squares).reshape(-1)))
+            if scipy.sparse.issparse(x):
+                return (scipy.sparse.diags_array(inverse) @ x).tocsr()
+            return x * inverse[:, None]
+        if self.shift:
+            return (outcomes.dense(x) - np.array(self.shift)) / np.array(self.size)
+        if self.size:
+            inverse = 1 / np.array(self.size)
+            return (
+                (x @ scipy.sparse.diags_array(inverse)).tocsr()
+                if scipy.sparse.issparse(x)
+                else x * inverse
+            )
+        return x
+
+
+def fit_scale(x: Matrix, kind: str) -> Scale:
+    """The scale of this kind for the columns of the rows `x`."""
+    if kind == "maximum":
+        most = abs(x).max(0)
+        most = np.asarray(most.todense() if scipy.sparse.issparse(most) else most).reshape(-1)
+        return Scale(kind, (), tuple(_or_one(most).tolist()))
+    if kind == "standard":
+        x = outcomes.dense(x)
+        return Scale(kind, tuple(x.mean(0).tolist()), tuple(_or_one(x.std(0)).tolist()))
+    return Scale(kind)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -58,6 +119,7 @@ class Table:
     bias: bool = False  # whether a feature that is always 1 is appended
     labels: Labels = dataclasses.field(default_factory=Labels)
     encoding: str | None = None  # of a CSV file that is not UTF-8
+    first: int | None = None  # the index of the first feature in svmlight files; found if None
 
     @property
     def names(self) -> list[str]:
@@ -68,18 +130,19 @@ class Table:
             names = [f"x{i}" for i in range(self.width) if i not in self.without]
         return [*names, "intercept"] if self.bias else names
 
-    def apply(self, data: Any, *, allow_unknown: bool = False) -> Any:
+    def apply(self, data: object, *, allow_unknown: bool = False) -> Matrix:
         """The contexts of new rows: an array of shape (T, d), or a SciPy matrix if they are sparse.
 
         data: the path of a file, a table that narwhals reads, or an array or SciPy matrix with the
             features of the file. Labels may be there or not.
         allow_unknown: a word that is not among the categories becomes zeros; False refuses it.
         """
-        x = self._features(data, allow_unknown)
-        finite(_place(data), "feature", x)
+        place = str(data) if isinstance(data, str | os.PathLike) else "Table.apply"
+        x = self._features(place, data, allow_unknown)
+        outcomes.finite(place, "feature", x)
         return with_bias(self.scale.apply(x.astype(float)), self.bias)
 
-    def predictions(self, actions: Any) -> np.ndarray:
+    def predictions(self, actions: np.ndarray) -> np.ndarray:
         """What the actions of a learner say: labels, or numbers on the scale of the file.
 
         actions: one score per row; or one per class, of which the largest counts.
@@ -102,45 +165,114 @@ class Table:
     def from_plain(tree: dict[str, Any]) -> "Table":
         """The record from a tree of dictionaries and lists."""
         columns = None if tree["columns"] is None else from_plain(tree["columns"])
-        scale, labels = Scale(**tuples(tree["scale"])), Labels(**tuples(tree["labels"]))
-        rest = tuples({**tree, "columns": columns, "scale": scale, "labels": labels})
-        return Table(**rest)
+        scale, labels = Scale(**with_tuples(tree["scale"])), Labels(**with_tuples(tree["labels"]))
+        return Table(**with_tuples({**tree, "columns": columns, "scale": scale, "labels": labels}))
 
-    def _features(self, data: Any, allow_unknown: bool) -> Any:
-        place = _place(data)
-        is_path = isinstance(data, str | os.PathLike)
+    def rows(self, path: Path) -> Rows:
+        """The rows of numbers in a file, before they are scaled."""
+        several = TASKS[self.task].several
+        reading = Reading(encoding=self.encoding, labelled=False, several=several, first=self.first)
+        return read_file(path, reading)
+
+    def _features(self, place: str, data: object, allow_unknown: bool) -> Matrix:
+        path = Path(data) if isinstance(data, str | os.PathLike) else None
         is_array = isinstance(data, np.ndarray) or scipy.sparse.issparse(data)
         if self.columns is not None:
-            if is_array or (is_path and not is_framed(Path(data))):
+            if is_array or (path and not is_table(path)):
                 raise ValueError(
                     f"{place}: the columns {', '.join(self.columns.names[:3])}, ... are found by "
                     "name; give a table, or a file of columns such as .csv or .parquet."
                 )
-            frame = self._frame(Path(data)) if is_path else data
+            frame = self._frame(path, self.columns) if path else data
             with own_name(place):
                 return self.columns.apply(frame, allow_unknown=allow_unknown)
-        if is_path:
-            rows = read_file(Path(data), Reading(encoding=self.encoding), labelled=False)
-            data = rows.x
-        elif not is_array:
+        if not path and not is_array:
             raise TypeError(
                 f"{place}: the features are the {self.width} columns of a file without names; give "
                 "an array, or the path of a file."
             )
-        return all_but(place, _as_wide(place, data, self.width), self.without)
+        x: Matrix = self.rows(path).x if path else data
+        sparse = scipy.sparse.issparse(x)  # sparse rows may leave out the last columns
+        if x.ndim != 2 or x.shape[1] > self.width or (x.shape[1] < self.width and not sparse):
+            shape = x.shape[1:]
+            raise ValueError(f"{place} has rows of shape {shape}; they need {self.width} features.")
+        if x.shape[1] < self.width:
+            shape = x.shape[0], self.width
+            x = scipy.sparse.csr_array((x.data, x.indices, x.indptr), shape=shape)
+        return other_columns(place, x, self.without)
 
-    def _frame(self, path: Path) -> Any:
-        assert self.columns is not None  # `_features` has checked
-        words = [each.name for each in self.columns.columns if _has_words(each.levels)]
+    def _frame(self, path: Path, columns: Columns) -> pa.Table:
+        levels = {each.name: each.levels or () for each in columns.columns}
+        words = [name for name, known in levels.items() if any(isinstance(k, str) for k in known)]
         try:
-            return read_frame(path, Reading(), words).frame
+            return read_frame(path, Reading(), words)[0]
         except ValueError:
             if self.encoding is None:
                 raise
-            return read_frame(path, Reading(encoding=self.encoding), words).frame
+            return read_frame(path, Reading(encoding=self.encoding), words)[0]
 
 
-def with_bias(x: Any, bias: bool) -> Any:
+def fit_labels(task: Task, rows: Rows, binarize: Binarize) -> Labels:
+    """The labels behind the outcomes that a task reads from the rows of a file."""
+    y, name = rows.y, rows.target
+    if y is None or task.read not in (outcomes.signs, outcomes.classes, outcomes.single_labels):
+        return Labels(name, rows.labels)
+    there = [_plain(label) for label in np.unique(y).tolist()]
+    signs = task.read is outcomes.signs
+    if binarize is None:
+        return Labels(name, tuple(there), signs)
+    chosen = chosen_labels(binarize)
+    other = [label for label in there if label not in chosen]
+    one = _plain(chosen[0]) if len(chosen) == 1 else " or ".join(str(_plain(x)) for x in chosen)
+    return Labels(name, (other[0] if len(other) == 1 else f"not {one}", one), signs)
+
+
+def outcomes_of(table: Table, path: Path, binarize: Binarize) -> np.ndarray | None:
+    """The outcomes of the rows of a file; None if it holds no labels.
+
+    binarize: the labels that count as +1, if the config names some.
+    """
+    y = _labels_in(table, path)
+    known = table.labels
+    if y is None:
+        return None
+    if not known.classes:
+        return (y.astype(float) - known.mean) / known.spread
+    found = [_plain(label) for label in y.tolist()]
+    if binarize is not None:
+        chosen = chosen_labels(binarize)
+        return np.array([1.0 if label in chosen else -1.0 for label in found])
+    place = {label: i for i, label in enumerate(known.classes)}
+    for row, label in enumerate(found):
+        if label not in place:
+            raise ValueError(
+                f"{path} holds the label {label!r} in row {row}, which was not there before; known "
+                f"are {outcomes.few(list(known.classes))}. So no loss is shown."
+            )
+    number = np.array([place[label] for label in found], np.int32)
+    return 2.0 * number - 1.0 if known.signs else number
+
+
+def _labels_in(table: Table, path: Path) -> np.ndarray | None:
+    if table.columns is None:
+        return table.rows(path).y
+    if not is_table(path):
+        return None
+    with own_name(str(path)):
+        frame = narwhals_frame(read_frame(path, Reading(encoding=table.encoding))[0])
+        name, columns = table.labels.name, table.columns
+        bare = not columns.named and len(frame.columns) == len(columns.columns)  # features alone
+        return None if bare or name not in frame.columns else labels_of(frame[name])
+
+
+def chosen_labels(binarize: Binarize) -> list[Level]:
+    """The labels that count as +1."""
+    if isinstance(binarize, list | tuple):
+        return list(binarize)
+    return [] if binarize is None else [binarize]  # pyright: ignore[reportReturnType]
+
+
+def with_bias(x: Matrix, bias: bool) -> Matrix:
     """The rows with a feature that is always 1, if `bias`."""
     if not bias:
         return x
@@ -148,18 +280,10 @@ def with_bias(x: Any, bias: bool) -> Any:
     return scipy.sparse.hstack([x, one], "csr") if scipy.sparse.issparse(x) else np.hstack([x, one])
 
 
-def _as_wide(place: str, x: Any, width: int) -> Any:
-    """The rows with `width` columns; sparse rows may leave out the last ones."""
-    if x.ndim != 2 or x.shape[1] > width or (x.shape[1] < width and not scipy.sparse.issparse(x)):
-        raise ValueError(f"{place} has rows of shape {x.shape[1:]}; they need {width} features.")
-    if x.shape[1] < width:
-        x = scipy.sparse.csr_array((x.data, x.indices, x.indptr), shape=(x.shape[0], width))
-    return x
+def _plain(label: Level) -> Level:
+    """A label as JSON keeps it; whole numbers are integers."""
+    return int(label) if isinstance(label, float) and label.is_integer() else label
 
 
-def _has_words(levels: Sequence[Level] | None) -> bool:
-    return levels is not None and any(isinstance(level, str) for level in levels)
-
-
-def _place(data: Any) -> str:
-    return str(data) if isinstance(data, str | os.PathLike) else "Table.apply"
+def _or_one(size: np.ndarray) -> np.ndarray:
+    return np.where(size > 0, size, 1.0)

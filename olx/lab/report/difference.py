@@ -7,14 +7,13 @@ compared. A change counts if it is more than 2 standard errors.
 
 import json
 import math
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from olx.lab import store
-from olx.lab.report.scores import Score, scores, winners
-from olx.lab.report.tables import Column, Table
-from olx.lab.report.words import configuration, facts, plus_minus
+from olx.lab.report.scores import Score, configuration, score_rows, scores, winners
+from olx.lab.report.tables import Column, Table, columns
 
 CLEAR = 2.0  # standard errors
 
@@ -29,29 +28,29 @@ class Change(NamedTuple):
 def tables(first: store.Result, second: store.Result, names: tuple[str, str]) -> list[Table]:
     """The learners, then what differs in config, data and environment, if anything."""
     parts = {
-        "Config": [_flat(result.config) for result in (first, second)],
-        "Data": [_flat(_data(result)) for result in (first, second)],
-        "Environment": [dict(facts(result.environment)) for result in (first, second)],
+        "Config": [flat(result.config) for result in (first, second)],
+        "Data": [flat(_data(result)) for result in (first, second)],
+        "Environment": [flat(result.environment) for result in (first, second)],
     }
-    found = [learners(first, second, names)]
-    found += [_differing(title, old, new, names) for title, (old, new) in parts.items()]
+    found = [learner_table(first, second, names)]
+    found += [_differences(title, old, new, names) for title, (old, new) in parts.items()]
     return [table for table in found if table.rows]
 
 
-def learners(first: store.Result, second: store.Result, names: tuple[str, str]) -> Table:
+def learner_table(first: store.Result, second: store.Result, names: tuple[str, str]) -> Table:
     """One row per data set and learner of either result."""
     best = [winners(scores(result.configurations)) for result in (first, second)]
-    same = _same_data(first, second)
+    before, after = _data(first), _data(second)
+    same = {name for name in before if before[name] == after.get(name)}
     rows = []
     for key in dict.fromkeys([*best[0], *best[1]]):
         old, new = (each.get(key) for each in best)
-        change = None
-        if old is not None and new is not None:
-            change = changed(first, old, second, new, paired=key[0] in same)
-        rows.append([*key, _loss(old), _loss(new), *_said(change), _chosen(old, new)])
-    head = [Column("data set", False), Column("learner", False), *map(Column, names)]
-    head += [Column("change"), Column("in standard errors"), Column("verdict", False)]
-    head.append(Column("best configuration", False))
+        change = loss_change(first, old, second, new, key[0] in same) if old and new else None
+        losses = [score.loss_text if score else "" for score in (old, new)]
+        chosen = [configuration(score.hyperparameters) for score in (old, new) if score]
+        rows.append([*key, *losses, *_change_cells(change), " → ".join(dict.fromkeys(chosen))])
+    head = columns("data set, learner", [*names, "change", "in standard errors"])
+    head += columns("verdict, best configuration")
     other = list(dict.fromkeys(name for name, _ in (*best[0], *best[1]) if name not in same))
     note = f"Mean loss of the best configuration. A change counts above {CLEAR:g} standard errors"
     note += " of the change over seeds" if same else ""
@@ -59,12 +58,12 @@ def learners(first: store.Result, second: store.Result, names: tuple[str, str]) 
     return Table("Learners", head, rows, note)
 
 
-def changed(
+def loss_change(
     first: store.Result, old: Score, second: store.Result, new: Score, paired: bool
 ) -> Change:
     """The change of the mean loss between two configurations."""
     mean = new.means["loss"] - old.means["loss"]
-    before, after = _by_seed(first, old), _by_seed(second, new)
+    before, after = _losses_by_seed(first, old), _losses_by_seed(second, new)
     if paired and before.keys() == after.keys() and math.isfinite(mean):
         each = np.array([after[seed] - before[seed] for seed in before])
         error = each.std(ddof=1) / math.sqrt(len(each)) if len(each) > 1 else math.nan
@@ -87,7 +86,21 @@ def verdict(change: Change) -> str:
     return side if abs(mean) > CLEAR * error else "within the spread"
 
 
-def _said(change: Change | None) -> list[str]:
+def flat(tree: object, prefix: str = "") -> dict[str, str]:
+    """Leaves by their path; parts of a list go by their label or name, if they have one."""
+    if isinstance(tree, dict):
+        items = [(str(key), value) for key, value in tree.items()]
+    elif isinstance(tree, list) and tree and all(isinstance(one, dict) for one in tree):
+        items = [(str(one.get("label") or one.get("name") or i), one) for i, one in enumerate(tree)]
+    else:
+        return {prefix: tree if isinstance(tree, str) else json.dumps(tree, ensure_ascii=False)}
+    found: dict[str, str] = {}
+    for key, value in items:
+        found |= flat(value, f"{prefix}.{key}" if prefix else key)
+    return found
+
+
+def _change_cells(change: Change | None) -> list[str]:
     if change is None:
         return ["", "", "only in one result"]
     known = math.isfinite(change.mean)
@@ -95,51 +108,22 @@ def _said(change: Change | None) -> list[str]:
     return [f"{change.mean:+.3g}" if known else "", ratio, verdict(change)]
 
 
-def _by_seed(result: store.Result, score: Score) -> dict[int, float]:
-    keys = score.dataset, score.learner, score.configuration
-    table = result.configurations.select(["dataset", "learner", "configuration", "seed", "loss"])
-    rows = table.to_pylist()
-    mine = [row for row in rows if (row["dataset"], row["learner"], row["configuration"]) == keys]
-    return {row["seed"]: row["loss"] for row in mine}
+def _losses_by_seed(result: store.Result, score: Score) -> dict[int, float]:
+    rows = score_rows(result.configurations, score)
+    return dict(zip(rows["seed"].to_pylist(), rows["loss"].to_pylist(), strict=True))
 
 
-def _loss(score: Score | None) -> str:
-    return "" if score is None else plus_minus(score.means["loss"], score.errors["loss"])
-
-
-def _chosen(old: Score | None, new: Score | None) -> str:
-    said = [configuration(one.hyperparameters) for one in (old, new) if one is not None]
-    return " → ".join(dict.fromkeys(said))
-
-
-def _same_data(first: store.Result, second: store.Result) -> set[str]:
-    before, after = _data(first), _data(second)
-    return {name for name in before if before[name] == after.get(name)}
-
-
-def _data(result: store.Result) -> dict[str, Any]:
+def _data(result: store.Result) -> dict[str, object]:
     if not (result.folder / "data.json").is_file():
         return {}
     return store.text(result.folder, "data.json", json.loads)
 
 
-def _flat(tree: Any, prefix: str = "") -> dict[str, str]:
-    """Leaves by their path; parts of a list go by their label or name, if they have one."""
-    if isinstance(tree, dict):
-        items = [(str(key), value) for key, value in tree.items()]
-    elif isinstance(tree, list) and tree and all(isinstance(one, dict) for one in tree):
-        items = [(str(one.get("label") or one.get("name") or i), one) for i, one in enumerate(tree)]
-    else:
-        return {prefix: tree if isinstance(tree, str) else json.dumps(tree)}
-    found: dict[str, str] = {}
-    for key, value in items:
-        found |= _flat(value, f"{prefix}.{key}" if prefix else key)
-    return found
-
-
-def _differing(title: str, old: dict, new: dict, names: tuple[str, str]) -> Table:
+def _differences(
+    title: str, old: dict[str, str], new: dict[str, str], names: tuple[str, str]
+) -> Table:
     keys = [key for key in dict.fromkeys([*old, *new]) if old.get(key) != new.get(key)]
     show = lambda value: "" if value is None else value if len(value) < 80 else value[:77] + "..."
     rows = [[key, show(old.get(key)), show(new.get(key))] for key in keys]
-    head = [Column("key", False), *(Column(name, False) for name in names)]
+    head = [*columns("key"), *(Column(name, False) for name in names)]
     return Table(f"{title}: what differs", head, rows)

@@ -67,10 +67,10 @@ const hint = document.querySelector("#hint");
 
 for (const table of document.querySelectorAll(".heat")) {
   table.addEventListener("pointerover", event => {
-    const cell = event.target.closest("[data-said]");
+    const cell = event.target.closest("[data-hint]");
     hint.hidden = !cell;
     if (!cell) return;
-    hint.textContent = cell.dataset.said;
+    hint.textContent = cell.dataset.hint;
     const box = cell.getBoundingClientRect(), wide = root.clientWidth;
     hint.style.left = `${Math.max(8, Math.min(box.left, wide - hint.offsetWidth - 8)) + scrollX}px`;
     hint.style.top = `${box.bottom + scrollY + 6}px`;

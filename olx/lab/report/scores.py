@@ -1,16 +1,19 @@
-"""Scores of a result: every configuration over its seeds, and the best one per learner."""
+"""Scores of a result: every configuration over its seeds, the best one per learner, and their text.
+
+The best configuration of a learner has the smallest mean loss over all seeds. It is chosen in
+hindsight, as in a grid search.
+"""
 
 import json
 import math
+from collections.abc import Mapping
 from typing import NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from olx.lab.store import SCHEMAS
-from olx.lab.tasks import METRICS
-
-KEYS = ["dataset", "learner", "configuration"]
+from olx.lab.tasks.task import METRICS
 
 
 class Score(NamedTuple):
@@ -26,20 +29,27 @@ class Score(NamedTuple):
     means: dict[str, float]  # of loss and metrics; infinite if a seed diverged, NaN if unknown
     errors: dict[str, float]  # their standard errors; NaN for a single seed
 
+    @property
+    def diverged(self) -> bool:
+        return not math.isfinite(self.means["loss"])
 
-def metrics(table: pa.Table) -> list[str]:
-    """The names of the loss and of all metrics in `table`."""
-    known = SCHEMAS["configurations"].names
-    others = [name for name in table.column_names if name not in known]
-    return ["loss", *(name for name in others if not name.startswith("h."))]
+    @property
+    def loss_text(self) -> str:
+        return plus_minus(self.means["loss"], self.errors["loss"])
+
+
+Winners = dict[tuple[str, str], Score]  # by data set and learner
 
 
 def scores(table: pa.Table) -> list[Score]:
     """One score per configuration, in the order of the table."""
-    measured = metrics(table)
+    known = SCHEMAS["configurations"].names
     swept = [name for name in table.column_names if name.startswith("h.")]
+    others = [name for name in table.column_names if name not in known and name not in swept]
+    measured = ["loss", *others]
     spread = pc.VarianceOptions(ddof=1)
-    grouped = table.group_by(KEYS, use_threads=False).aggregate(
+    keys = ["dataset", "learner", "configuration"]
+    grouped = table.group_by(keys, use_threads=False).aggregate(
         [("seed", "count"), ("rounds", "max"), ("hyperparameters", "first"), ("diverged", "any")]
         + [(name, "first") for name in swept]
         + [(name, "mean") for name in measured]
@@ -48,16 +58,30 @@ def scores(table: pa.Table) -> list[Score]:
     return [_score(row, measured, swept) for row in grouped.to_pylist()]
 
 
-def winners(everything: list[Score]) -> dict[tuple[str, str], Score]:
+def winners(everything: list[Score]) -> Winners:
     """The configuration of smallest mean loss per data set and learner; best learners first."""
-    place: dict[str, int] = {}
-    for score in everything:
-        place.setdefault(score.dataset, len(place))
-    rank = lambda score: (place[score.dataset], score.means["loss"])
-    chosen: dict[tuple[str, str], Score] = {}
+    datasets = list(dict.fromkeys(score.dataset for score in everything))
+    rank = lambda score: (datasets.index(score.dataset), score.means["loss"])
+    chosen: Winners = {}
     for score in sorted(everything, key=rank):
         chosen.setdefault((score.dataset, score.learner), score)
     return chosen
+
+
+def by_dataset(best: Winners) -> dict[str, list[Score]]:
+    """The scores of each data set, best learners first."""
+    groups: dict[str, list[Score]] = {}
+    for (dataset, _), score in best.items():
+        groups.setdefault(dataset, []).append(score)
+    return groups
+
+
+def by_learner(everything: list[Score]) -> dict[tuple[str, str], list[Score]]:
+    """All scores of each data set and learner."""
+    groups: dict[tuple[str, str], list[Score]] = {}
+    for score in everything:
+        groups.setdefault((score.dataset, score.learner), []).append(score)
+    return groups
 
 
 def ranks(chosen: list[Score]) -> list[int]:
@@ -66,7 +90,7 @@ def ranks(chosen: list[Score]) -> list[int]:
     return [1 + sum(other < loss for other in losses) for loss in losses]
 
 
-def tuned(everything: list[Score], dataset: str, learner: str, metric: str) -> Score | None:
+def tuned_score(everything: list[Score], dataset: str, learner: str, metric: str) -> Score | None:
     """The configuration that is best by `metric`, as in published tables.
 
     Test rows are not used for tuning: for `test_error` it is the one with the best `error`.
@@ -76,6 +100,81 @@ def tuned(everything: list[Score], dataset: str, learner: str, metric: str) -> S
         return None
     by = metric.removeprefix("test_")
     return min(mine, key=lambda one: -one.means[by] if _rising(by) else one.means[by])
+
+
+def score_rows(table: pa.Table, score: Score) -> pa.Table:
+    """The rows of a configuration in the table of configurations or of curves."""
+    return table.filter(
+        (pc.field("dataset") == score.dataset)
+        & (pc.field("learner") == score.learner)
+        & (pc.field("configuration") == score.configuration)
+    )
+
+
+def edge_notes(everything: list[Score], winner: Score) -> list[str]:
+    """A line per number of a best configuration that is the smallest or largest of its grid.
+
+    A better value may lie outside. An equally good configuration inside the grid makes the line
+    unnecessary.
+    """
+    if winner.diverged:
+        return []
+    mine = by_learner(everything).get((winner.dataset, winner.learner), [])
+    best = [score for score in mine if score.means["loss"] == winner.means["loss"]]
+    lines = []
+    for axis, value in _numbers(winner).items():
+        tried = sorted({_numbers(score)[axis] for score in mine if axis in _numbers(score)})
+        stems = {tried[0]: "small", tried[-1]: "larg"} if len(tried) > 1 else {}
+        if stems and all(_numbers(score).get(axis) in stems for score in best):
+            lines.append(
+                f"{winner.learner}: {axis} = {value:.4g} is the {stems[value]}est value of its "
+                f"grid; extend it, if a {stems[value]}er one is legal."
+            )
+    return lines
+
+
+def configuration(hyperparameters: Mapping[str, object]) -> str:
+    """A configuration as one line of text."""
+    return ", ".join(f"{name} = {value_text(value)}" for name, value in hyperparameters.items())
+
+
+def value_text(value: object) -> str:
+    """The value of a hyperparameter; a table of the config is a call.
+
+    >>> value_text(0.123456), value_text({"name": "ball", "radius": 2.0})
+    ('0.1235', 'ball(radius = 2)')
+    """
+    if isinstance(value, float):
+        return f"{value:.4g}"
+    if isinstance(value, dict):
+        inner = {name: rest for name, rest in value.items() if name != "name"}
+        return f"{value.get('name', '')}({configuration(inner)})"
+    return str(value)
+
+
+def plus_minus(mean: float, error: float) -> str:
+    """A mean with its standard error, to four digits or as many as the error supports.
+
+    >>> plus_minus(0.123456, 0.0123), plus_minus(0.123456, 1e-6), plus_minus(0.5, float("nan"))
+    ('0.123 ± 0.012', '0.1235 ± 1e-06', '0.5')
+    """
+    if math.isnan(error) or not math.isfinite(mean):
+        return short(mean)
+    digits = 1 - math.floor(math.log10(error)) if error > 0 else 9
+    if 0 <= digits <= 4 - math.floor(math.log10(abs(mean) or 1.0)):
+        return f"{mean:.{digits}f} ± {error:.{digits}f}"
+    return f"{mean:.4g} ± {error:.1g}"
+
+
+def short(value: float | None) -> str:
+    """A number in a table.
+
+    >>> short(0.1564142), short(2.0), short(None), short(float("inf"))
+    ('0.1564', '2', '', 'diverged')
+    """
+    if value is None or math.isnan(value):
+        return ""
+    return f"{value:.4g}" if math.isfinite(value) else "diverged"
 
 
 def _rising(name: str) -> bool:
@@ -96,18 +195,19 @@ def _score(row: dict, measured: list[str], swept: list[str]) -> Score:
         worst = -math.inf if _rising(name) else math.inf
         means[name] = worst if broken else mean
         errors[name] = math.nan if broken or seeds < 2 else spread / math.sqrt(seeds)
+    values = {name.removeprefix("h."): row[f"{name}_first"] for name in swept}
     return Score(
-        row["dataset"],
-        row["learner"],
-        row["configuration"],
+        row["dataset"], row["learner"], row["configuration"],
         json.loads(row["hyperparameters_first"]),
-        {
-            name.removeprefix("h."): row[f"{name}_first"]
-            for name in swept
-            if row[f"{name}_first"] is not None
-        },
-        row["rounds_max"],
-        seeds,
-        means,
-        errors,
-    )
+        {name: value for name, value in values.items() if value is not None},
+        row["rounds_max"], seeds, means, errors,
+    )  # fmt: skip
+
+
+def _numbers(score: Score) -> dict[str, float]:
+    """The numbers among the values of a grid; others have no order."""
+    numbers = {}
+    for axis, value in score.hyperparameters.items():
+        if isinstance(value, int | float) and not isinstance(value, bool):
+            numbers[axis] = value
+    return numbers

@@ -1,15 +1,18 @@
 """The tables of a report, as rows of text."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
+import pyarrow as pa
 
 from olx.lab.report import scores
-from olx.lab.report.edges import edges
-from olx.lab.report.scores import Score, tuned
-from olx.lab.report.words import configuration, plus_minus, short
+from olx.lab.report.scores import Score, Winners, configuration, plus_minus, short
+from olx.theorem import DIVERGED
+
+HOLDS, FAILS, LOST, NOT_MET = "holds", "fails", "diverged", "conditions not met"
+PART = "_seconds"  # the end of the name of a column of seconds
 
 
 class Column(NamedTuple):
@@ -25,6 +28,11 @@ class Table(NamedTuple):
     foot: Sequence[list[str]] = ()  # rows that stay below the others, such as sums
 
 
+def columns(texts: str, numbers: Sequence[str] = ()) -> list[Column]:
+    """Columns of text, named in one string with commas, then columns of numbers."""
+    return [*(Column(name, False) for name in texts.split(", ")), *map(Column, numbers)]
+
+
 def without_datasets(table: Table) -> Table:
     """The table without the name of the data set, if all rows are of one."""
     names = [column.name for column in table.head]
@@ -37,43 +45,38 @@ def without_datasets(table: Table) -> Table:
     return table._replace(head=less(table.head), rows=[less(row) for row in table.rows])
 
 
-def overview(winners: dict[tuple[str, str], Score]) -> Table | None:
+def overview(best: Winners) -> Table | None:
     """Learners against data sets, ordered by their mean rank; None for a single data set."""
-    datasets = list(dict.fromkeys(dataset for dataset, _ in winners))
-    if len(datasets) < 2:
+    boards = scores.by_dataset(best)
+    if len(boards) < 2:
         return None
-    ranks: dict[str, list[int]] = {}
-    for dataset in datasets:
-        chosen = [score for (where, _), score in winners.items() if where == dataset]
+    learners: dict[str, list[int]] = {}
+    for chosen in boards.values():
         for rank, score in zip(scores.ranks(chosen), chosen, strict=True):
-            ranks.setdefault(score.learner, []).append(rank)
-    cell = lambda *pair: short(winners[pair].means["loss"]) if pair in winners else ""
+            learners.setdefault(score.learner, []).append(rank)
+    cell = lambda *pair: short(best[pair].means["loss"]) if pair in best else ""
     rows = [
-        [learner, f"{np.mean(own):.2f}", *(cell(dataset, learner) for dataset in datasets)]
-        for learner, own in sorted(ranks.items(), key=lambda item: float(np.mean(item[1])))
+        [learner, f"{np.mean(own):.2f}", *(cell(dataset, learner) for dataset in boards)]
+        for learner, own in sorted(learners.items(), key=lambda item: float(np.mean(item[1])))
     ]
-    head = [Column("learner", False), Column("mean rank"), *map(Column, datasets)]
+    head = columns("learner", ["mean rank", *boards])
     return Table("All data sets", head, rows, "Mean loss of the best configuration on each.")
 
 
-def leaderboards(
-    winners: dict[tuple[str, str], Score], everything: list[Score] | None = None
-) -> list[Table]:
+def leaderboards(best: Winners, everything: list[Score] | None = None) -> list[Table]:
     """One table per data set: every learner at its smallest mean loss, the best one first.
 
     everything: the scores of all configurations, to name best values at the end of their grid.
     """
-    tables = []
-    for dataset in dict.fromkeys(dataset for dataset, _ in winners):
-        chosen = [score for (where, _), score in winners.items() if where == dataset]
-        shown = [name for name, mean in chosen[0].means.items() if not math.isnan(mean)]
-        head = [Column(""), Column("learner", False), *(Column(f"mean {name}") for name in shown)]
-        head.append(Column("best configuration", False))
+    boards = []
+    for dataset, chosen in scores.by_dataset(best).items():
+        metrics = [name for name, mean in chosen[0].means.items() if not math.isnan(mean)]
+        head = [Column(""), *columns("learner", [f"mean {name}" for name in metrics])]
         rows = [
             [
                 str(rank),
                 score.learner,
-                *(plus_minus(score.means[name], score.errors[name]) for name in shown),
+                *(plus_minus(score.means[name], score.errors[name]) for name in metrics),
                 configuration(score.hyperparameters),
             ]
             for rank, score in zip(scores.ranks(chosen), chosen, strict=True)
@@ -81,18 +84,19 @@ def leaderboards(
         seeds = max(score.seeds for score in chosen)
         note = f"{chosen[0].rounds:,} rounds, "
         note += f"{seeds} seeds; ± is one standard error." if seeds > 1 else "one seed."
-        said = [line for score in chosen for line in edges(everything or [], score)]
-        tables.append(Table(dataset, head, rows, " ".join([note, *said])))
-    return tables
+        edges = [line for score in chosen for line in scores.edge_notes(everything or [], score)]
+        head += columns("best configuration")
+        boards.append(Table(dataset, head, rows, " ".join([note, *edges])))
+    return boards
 
 
-def published(prints: list[dict], everything: list[Score]) -> Table | None:
+def published_table(entries: list[dict], everything: list[Score]) -> Table | None:
     """The published numbers of the config beside ours."""
     rows = []
-    for entry in prints:
+    for entry in entries:
         learner, metric = entry["learner"], entry["metric"]
         for dataset, value in entry["values"].items():
-            score = tuned(everything, dataset, learner, metric)
+            score = scores.tuned_score(everything, dataset, learner, metric)
             if score is None:
                 continue
             ours = score.means[metric]
@@ -103,11 +107,265 @@ def published(prints: list[dict], everything: list[Score]) -> Table | None:
             rows.append(row)
     if not rows:
         return None
-    texts = {"data set", "learner", "metric", "at", "source"}
-    names = ["data set", "learner", "metric", "in print", "ours", "difference", "at", "source"]
-    head = [Column(name, name not in texts) for name in names]
+    head = columns("data set, learner, metric", ["in print", "ours", "difference"])
     note = (
         "Ours is the configuration that is best by the metric itself; where rows are kept for a "
         "test, by the same metric on the other rows."
     )
-    return Table("Published numbers beside ours", head, rows, note)
+    return Table("Published numbers beside ours", head + columns("at, source"), rows, note)
+
+
+def theorem_table(certificates: pa.Table) -> Table | None:
+    """Per theorem: the verdicts on its runs, and the numbers of those that it speaks about."""
+    grouped: dict[tuple[str, ...], list[dict]] = {}
+    for run in certificates.to_pylist():
+        about = tuple(run[key] for key in ("dataset", "learner", "name", "theorem"))
+        grouped.setdefault(about, []).append(run)
+    if not grouped:
+        return None
+    rows = [[*about, verdict_text(runs), *_sides(runs)] for about, runs in grouped.items()]
+    numbers = ["left side", "right side", "least slack", "median tightness", "largest tightness"]
+    note = (
+        "Theorems are checked on the run shown, in its precision. Numbers are of the runs that "
+        "meet the conditions. Slack is right side minus left side, the smallest over all rounds; "
+        "both sides are those after the last round of the run with the smallest slack. Tightness "
+        "is the largest ratio left / right; 1 means that the bound was attained. Where a run "
+        "breaks a condition, the theorem says nothing about it."
+    )
+    head = columns("data set, learner, name, theorem, verdict", numbers)
+    return Table("Theorems checked", head, rows, note)
+
+
+def verdict(run: dict) -> str:
+    """The verdict on one run, a row of the table of certificates.
+
+    holds               both sides were in order after every round, up to rounding
+    fails               they were not, in a round before any condition was broken
+    diverged            an action or a loss of the run is not finite; then nothing holds
+    conditions not met  from some round on: there the theorem says nothing
+    """
+    if not run["holds"]:
+        return LOST if DIVERGED in run["broken"] else FAILS
+    return NOT_MET if run["broken"] or run["right"] == math.inf else HOLDS
+
+
+def verdict_counts(certificates: pa.Table) -> dict[str, int]:
+    """How many runs have each verdict."""
+    found = [verdict(run) for run in certificates.to_pylist()]
+    return {each: found.count(each) for each in (HOLDS, FAILS, LOST, NOT_MET) if each in found}
+
+
+def verdict_text(runs: list[dict]) -> str:
+    """The verdicts on the runs of one theorem, in words."""
+    parts = []
+    for each in (FAILS, LOST, NOT_MET, HOLDS):
+        if own := [run for run in runs if verdict(run) == each]:
+            share = f"all {len(runs)}" if len(own) == len(runs) else f"{len(own)} of {len(runs)}"
+            parts.append(f"{each}{f' in {share} runs' if len(runs) > 1 else ''}{_why(each, own)}")
+    difference = max(run["difference"] for run in runs)
+    if not difference < 1e-3:
+        parts.append(f"played again, the losses differ by {difference:.1g}")
+    return "; ".join(parts)
+
+
+def _why(each: str, runs: list[dict]) -> str:
+    """The reason of a verdict other than that the theorem holds."""
+    if each == FAILS and all(run["holds_in_double"] for run in runs):
+        return " by rounding alone: in double precision it holds"
+    if each == FAILS and all(run["slack"] >= 0 for run in runs):
+        return ": the published form is below the right side"
+    if each in (FAILS, HOLDS):
+        return ""
+    broken = next((run["broken"] for run in runs if run["broken"]), "")
+    reason = f" {broken}" if broken else ": the right side is infinite"
+    return reason.removesuffix(f": {DIVERGED}") if each == LOST else reason
+
+
+def _sides(runs: list[dict]) -> list[str]:
+    judged = [run for run in runs if verdict(run) not in (LOST, NOT_MET)]
+    if not judged:
+        return [""] * 5
+    worst = min(judged, key=lambda run: run["slack"])
+    slack = max(worst["slack"], 0.0) if verdict(worst) == HOLDS else worst["slack"]
+    tightness = [run["tightness"] for run in judged]
+    numbers = [worst["left"], worst["right"], slack, float(np.median(tightness)), max(tightness)]
+    return ["∞" if number == math.inf else short(number) for number in numbers]
+
+
+def divergence_table(everything: list[Score], curves: pa.Table) -> Table | None:
+    """One row per data set and learner that diverged for some of its configurations."""
+    rows = []
+    for (dataset, learner), mine in scores.by_learner(everything).items():
+        lost = [score for score in mine if score.diverged]
+        if lost:
+            share, first = f"{len(lost):,} of {len(mine):,}", _first_divergence(curves, lost)
+            rows.append([dataset, learner, share, *first, divergence_hint(mine)])
+    if not rows:
+        return None
+    head = columns("data set, learner", ["diverged"])
+    head += columns("the first of them, loss not finite", ["mean loss before"]) + columns("which")
+    note = (
+        "A configuration diverged if its loss is not a finite number in some round of some seed. "
+        "The rounds are those between which the curve of the loss ends; the first of them is the "
+        "configuration that diverged earliest."
+    )
+    return Table("Configurations that diverged", head, rows, note)
+
+
+def divergence_hint(mine: list[Score]) -> str:
+    """What the configurations that diverged have in common, if one number tells them apart."""
+    if all(score.diverged for score in mine):
+        return "every configuration"
+    values = lambda name, lost: [one.swept[name] for one in mine if one.diverged == lost]
+    for name in mine[0].swept:
+        bad, good = values(name, True), values(name, False)
+        if min(bad) > max(good):
+            return f"{name} is too large: all with {name} ≥ {min(bad):.4g}, none below"
+        if max(bad) < min(good):
+            return f"{name} is too small: all with {name} ≤ {max(bad):.4g}, none above"
+    for name in mine[0].swept:
+        bad, good = values(name, True), values(name, False)
+        if min(bad) > min(good):
+            return f"only some with {name} ≥ {min(bad):.4g}"
+        if max(bad) < max(good):
+            return f"only some with {name} ≤ {max(bad):.4g}"
+    return ""
+
+
+def _first_divergence(curves: pa.Table, lost: list[Score]) -> tuple[str, str, str]:
+    """The configuration that diverged first, between which rounds, and its mean loss before."""
+    found = [(_last_finite(curves, score), score) for score in lost]
+    (after, until, level), first = min(found, key=lambda one: (one[0][1], one[1].configuration))
+    name = configuration(first.hyperparameters) or "no numbers"
+    if math.isinf(until):
+        return name, "", ""
+    where = f"in round {until:,.0f}"
+    if until - after > 1:
+        where = f"between rounds {after + 1:,.0f} and {until:,.0f}"
+    return name, where, "" if math.isnan(level) else f"{level:.4g}"
+
+
+def _last_finite(curves: pa.Table, score: Score) -> tuple[float, float, float]:
+    """The last round of a finite loss, the next one on the curve, and the mean loss until then."""
+    part = scores.score_rows(curves, score)
+    seeds, rounds = part["seed"].to_numpy(), part["round"].to_numpy()
+    totals = part["total"].to_numpy(zero_copy_only=False)
+    ends = []
+    for seed in np.unique(seeds):
+        order = np.argsort(rounds[seeds == seed])
+        at, paid = rounds[seeds == seed][order], totals[seeds == seed][order]
+        bad = ~np.isfinite(paid)
+        if bad.any():
+            i = int(np.argmax(bad))
+            ends.append((at[i - 1], at[i], paid[i - 1] / at[i - 1]) if i else (0, at[0], math.nan))
+    return min(ends, key=lambda end: end[1], default=(0.0, math.inf, math.nan))
+
+
+class Confusion(NamedTuple):
+    """How often each class was predicted for each by one learner, summed over seeds."""
+
+    names: list[str]  # of the labels
+    others: list[str]  # of the predictions: the labels, and "none" if there was no prediction
+    table: np.ndarray  # (labels, predictions)
+
+    @property
+    def mistakes(self) -> np.ndarray:
+        """The mistakes on each label."""
+        return self.table.sum(axis=1) - np.diagonal(self.table)
+
+
+Confusions = dict[str, dict[str, Confusion]]  # by data set and learner
+
+
+def confusions(table: pa.Table) -> Confusions:
+    """The counts by data set and learner; fewest mistakes first."""
+    rows: dict[str, dict[str, list[dict]]] = {}
+    for row in table.to_pylist():
+        rows.setdefault(row["dataset"], {}).setdefault(row["learner"], []).append(row)
+    found = {}
+    for dataset, learners in rows.items():
+        every = [row for own in learners.values() for row in own]
+        names = {row[side]: row[f"{side}_name"] for side in ("truth", "predicted") for row in every}
+        names = dict(sorted(names.items(), key=lambda item: (item[0] < 0, item[0])))  # -1 is last
+        each = {learner: _confusion(own, names) for learner, own in learners.items()}
+        found[dataset] = dict(sorted(each.items(), key=lambda item: item[1].mistakes.sum()))
+    return found
+
+
+def _confusion(rows: list[dict], named: dict[int, str]) -> Confusion:
+    place = {number: i for i, number in enumerate(named)}
+    table = np.zeros((len(named), len(named)), int)
+    for row in rows:
+        table[place[row["truth"]], place[row["predicted"]]] += row["count"]
+    real = [i for number, i in place.items() if number >= 0]
+    names = list(named.values())
+    return Confusion([names[i] for i in real], names, table[real])
+
+
+def class_error_tables(found: Confusions) -> Iterator[Table]:
+    """Per data set, the share of mistakes: one row per class, one column per learner."""
+    for dataset, learners in found.items():
+        first = next(iter(learners.values()))
+        size = first.table.sum(axis=1)
+        shares = [counts.mistakes / np.maximum(size, 1) for counts in learners.values()]
+        rows = [
+            [name, f"{number:,}", *(f"{share[i]:.4f}" for share in shares)]
+            for i, (name, number) in enumerate(zip(first.names, size.tolist(), strict=True))
+        ]
+        total = [f"{counts.mistakes.sum() / size.sum():.4f}" for counts in learners.values()]
+        head = columns("class", ["rounds", *learners])
+        yield Table(dataset, head, rows, foot=[["all", f"{size.sum():,}", *total]])
+
+
+def time_table(table: pa.Table, outside: float) -> Table | None:
+    """Seconds by part, summed over seeds; what no part counts is in the column "other".
+
+    outside: the seconds of the run outside its jobs.
+    """
+    if not table.num_rows:
+        return None
+    parts = [name for name in table.column_names if name.endswith(PART)]
+    parts = [name for name in parts if sum(table[name].to_pylist())]  # what took some time
+    sums = [(name, "sum") for name in ("seconds", *parts)] + [("rounds_per_second", "mean")]
+    grouped = table.group_by(["dataset", "learner"], use_threads=False).aggregate(sums).to_pylist()
+    lines = [[row["seconds_sum"], *(row[f"{part}_sum"] for part in parts)] for row in grouped]
+    lines = [[*line, max(line[0] - sum(line[1:]), 0.0)] for line in lines]
+    total = [sum(column) for column in zip(*lines, strict=True)]
+    names = ["compiling" if part == "compiled_seconds" else part[: -len(PART)] for part in parts]
+    names = ["seconds", *names, *(["other"] if total[-1] > 1e-3 * total[0] else [])]
+    show = lambda line: [_seconds(value) for value in line[: len(names)]]
+    rows = [
+        [row["dataset"], row["learner"], *show(line), _count(row["rounds_per_second_mean"])]
+        for row, line in zip(grouped, lines, strict=True)
+    ]
+    blank = [""] * len(names)
+    foot = [
+        ["all jobs", "", *show(total), ""],
+        ["outside jobs", "", _seconds(outside), *blank],
+        ["the run", "", _seconds(total[0] + outside), *blank],
+    ]
+    note = (
+        "Seconds are the sum over seeds; the columns after them are their parts, and add up to "
+        "them. Outside jobs the run prepares and stores them. A round is one round of one "
+        "configuration; rounds per second are those while playing."
+    )
+    head = columns("data set, learner", [*names, "rounds per second"])
+    return Table("Time", head, rows, note, foot)
+
+
+def _seconds(value: float) -> str:
+    return f"{value:.3g}" if value < 100 else f"{value:,.0f}"
+
+
+def _count(value: float | None) -> str:
+    """A large number with its unit.
+
+    >>> _count(1234567.0), _count(950.0)
+    ('1.23 M', '950')
+    """
+    if value is None or not math.isfinite(value):
+        return ""
+    for size, unit in ((1e9, " G"), (1e6, " M"), (1e3, " k")):
+        if value >= size:
+            return f"{value / size:.3g}{unit}"
+    return f"{value:.3g}"

@@ -1,0 +1,134 @@
+"""The numbers of a learner and a loss, apart from their structure.
+
+To take a learner apart into its numbers and to put it together costs more than a short run. So it
+is done once per learner: the engine remembers the last ones by their identity.
+"""
+
+# Strict, but for what a tree holds: `PyTree` is of no known type.
+# pyright: strict, reportUnknownMemberType=false, reportUnknownVariableType=false
+# pyright: reportUnknownArgumentType=false, reportUnknownParameterType=false
+# pyright: reportUnknownLambdaType=false
+
+import dataclasses
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.core import Tracer
+from jaxtyping import PyTree
+
+from olx._cache import Recent
+from olx._pytree import as_tree, pytree, static
+from olx._refusal import RefusedType
+from olx.core import Learner, Loss, Scalar
+from olx.engine.device import devices_of
+from olx.needs import Need
+from olx.streams.checks import needs_of
+
+TreeStructure = Any  # jax.tree_util.PyTreeDef, which is a variable for a type checker
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Structure:
+    """The structures of a learner and a loss, in one object: equal trees take long to compare."""
+
+    learner: TreeStructure
+    loss: TreeStructure
+
+
+@pytree
+class Leaves:
+    """A learner and a loss, taken apart into their numbers and their structure."""
+
+    own: list[Scalar]  # the leaves of the learner
+    other: list[Scalar]  # the leaves of the loss
+    structure: Structure = static()
+
+    @property
+    def numbers(self) -> tuple[list[Scalar], list[Scalar]]:
+        """The numbers without the structure: JAX would remember a structure among arguments."""
+        return self.own, self.other
+
+    def parts(self) -> tuple[Learner, Loss]:
+        """The learner and the loss with these numbers."""
+        learner = jax.tree.unflatten(self.structure.learner, self.own)
+        return learner, jax.tree.unflatten(self.structure.loss, self.other)
+
+
+class Numbers(NamedTuple):
+    """What does not change between the runs of a learner, or of stacked learners."""
+
+    learner: Learner  # kept, so that its `id` is not used again
+    loss: Loss
+    leaves: Leaves  # of stacked learners padded, so that all devices get the same number
+    needs: list[tuple[Need, PyTree]]  # the result of `needs_of`
+    parts: frozenset[str]  # of the rounds that these needs are about
+    configurations: int | None  # None for a single learner
+
+
+_SEEN: Recent[Numbers] = Recent()
+_STRUCTURES: Recent[Structure] = Recent()
+Check = Callable[[Learner, Loss], None]
+
+
+def numbers_of(learner: Learner, loss: Loss, check: Check, stacked: bool = False) -> Numbers:
+    """The numbers of a learner and a loss, remembered by identity.
+
+    check: refuses what the driver does not play; a function at module level.
+    stacked: whether `learner` is a stack of learners.
+    """
+    key = check, id(learner), id(loss)
+    found = _SEEN.get(key)
+    if found is not None:
+        return found
+    check(learner, loss)
+    found = new_numbers(learner, loss, stacked)
+    leaves = jax.tree.leaves((learner, as_tree(loss)))
+    if all(isinstance(leaf, int | float | jax.Array) for leaf in leaves):
+        _SEEN.put(key, found)  # a NumPy array may change until the next run
+    return found
+
+
+def has_numbers(learner: Learner, loss: Loss, check: Check) -> bool:
+    """Whether the numbers of a learner and a loss are remembered."""
+    return _SEEN.get((check, id(learner), id(loss))) is not None
+
+
+def new_numbers(learner: Learner, loss: Loss, stacked: bool) -> Numbers:
+    """The same for a learner that is not asked for again."""
+    own, first = jax.tree.flatten(learner)
+    other, second = jax.tree.flatten(as_tree(loss))
+    refuse_tracers(own + other)
+    count = np.shape(own[0])[0] if stacked else None
+    own = list(map(_argument, own)) if count is None else _padded_leaves(own, count)
+    structure = _STRUCTURES.get((first, second))
+    if structure is None:
+        structure = _STRUCTURES.put((first, second), Structure(first, second))
+    needs = needs_of(learner, loss)
+    leaves = Leaves(own, list(map(_argument, other)), structure)
+    return Numbers(learner, loss, leaves, needs, frozenset(need.where for need, _ in needs), count)
+
+
+def refuse_tracers(
+    leaves: list[object], does: str = "compiles for itself", remedy: str = "`olx.rollout` can"
+) -> None:
+    """Refuse traced numbers, in the name of a driver that `does` what needs real ones."""
+    if any(isinstance(leaf, Tracer) for leaf in leaves):
+        raise RefusedType(f"{does}, so it cannot be called inside jit, vmap or grad; {remedy}.")
+
+
+def _argument(leaf: Scalar | np.ndarray) -> Scalar:
+    """An array, or a Python number as it is: a compiled call converts numbers faster."""
+    return leaf if isinstance(leaf, int | float | jax.Array) else jnp.asarray(leaf)
+
+
+def _padded_leaves(leaves: list[Scalar], count: int) -> list[Scalar]:
+    short = -count % devices_of(count).all
+    return [repeat_last(jnp.asarray(leaf), short) for leaf in leaves]
+
+
+def repeat_last(leaf: jax.Array, short: int) -> jax.Array:
+    """Repeat the last configuration `short` times, so that all devices get the same number."""
+    return jnp.concatenate([leaf, jnp.repeat(leaf[-1:], short, axis=0)]) if short else leaf

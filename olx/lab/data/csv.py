@@ -1,0 +1,259 @@
+"""Read a CSV file as a table of pyarrow; errors name the row and the column, from 0 on.
+
+The separator is the one of `,`, `;`, tab and `|` that cuts the first row into most columns. The
+first row names the columns if it holds no number, or if its numbers count the columns, from 0 on.
+Cells such as `NA`, `?`, `nan` and empty ones are missing values.
+"""
+
+import csv
+import functools
+import io
+import mmap
+from collections.abc import Collection
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute
+import pyarrow.csv as arrow_csv
+
+from olx.lab.data.unpacking import COMPRESSED, pieces
+from olx.streams.cells import MISSING
+
+pc: Any = pyarrow.compute  # its functions are made when it is imported
+_SAMPLE, _BLOCK = 1 << 16, 1 << 18  # bytes
+_SEPARATORS = (",", ";", "\t", "|")
+
+Bytes = bytes | mmap.mmap
+
+
+def read_csv(
+    path: Path,
+    *,
+    encoding: str | None = None,
+    separator: str | None = None,
+    header: bool | None = None,
+    words: Collection[str] = (),
+    labels: str | int | None = None,
+    unpack: float | None = None,
+) -> tuple[pa.Table, bool]:
+    """The table in a CSV file, plain or compressed (.gz, .bz2, .zst), and whether its columns have
+    names; else they are called 0, 1, 2, ...
+
+    encoding: of the text; UTF-8 if None.
+    header: whether the first row names the columns; None decides as above.
+    words: names of columns that are read as words even if they hold numbers.
+    labels: the column, by name or number, that may hold both numbers and words.
+    unpack: the most megabytes that a compressed file may become; `unpacking` says the usual limit.
+    """
+    data = _bytes(path, unpack)
+    sample = _sample(path, data, encoding)
+    separator = separator or _separator(path, sample)
+    quoted = data.find(b'"') >= 0
+    try:
+        if quoted and encoding is None and bytes(data).count(b'"') % 2:
+            text = io.StringIO(bytes(data).decode(errors="replace"), newline="")
+            for _ in csv.reader(text, delimiter=separator, strict=True):
+                pass  # a quote that never ends is an error
+        reader = csv.reader(io.StringIO(sample, newline=""), delimiter=separator)
+        rows = [row for row in reader if row]
+    except csv.Error as error:
+        raise _refusal(path, data, encoding, separator, bool(header), error) from None
+    named = bool(rows) and (_is_header(rows[0]) if header is None else header)
+    if len(rows) == int(named):
+        raise ValueError(f"{path} holds no rows.")
+    names = [cell.strip() for cell in rows[0]] if named else list(map(str, range(len(rows[0]))))
+    refuse_twins(path, names)
+    kinds = {name: pa.string() for name in words if name in names}
+    floats = {name: pa.float64() for name in _float_columns(names, rows[int(named) :])}
+    every = floats | kinds
+    options = functools.partial(
+        arrow_csv.ReadOptions,
+        column_names=names,
+        skip_rows=int(named),
+        encoding=encoding or "utf8",
+    )
+    parse = arrow_csv.ParseOptions(delimiter=separator, newlines_in_values=quoted)
+    read = lambda kinds, block, known: arrow_csv.read_csv(
+        pa.py_buffer(data), options(block_size=block), parse, _convert(kinds, known)
+    )
+    try:
+        try:  # small blocks stay in the cache; to know the kinds is faster than to infer them
+            table = read(every, _BLOCK, len(every) == len(names))
+        except pa.ArrowInvalid:
+            table = read(kinds, min(max(len(data), 1), 2**31 - 1), False)
+    except (pa.ArrowInvalid, UnicodeDecodeError, LookupError) as error:
+        raise _refusal(path, data, encoding, separator, named, error) from None
+    if any(pa.types.is_binary(kind) for kind in table.schema.types):
+        raise _not_decoded(path, data, encoding)
+    if isinstance(labels, int) and -len(names) <= labels < len(names):
+        labels = names[labels]
+    columns = [
+        column if name in words else _typed(path, name, column, separator, name == labels)
+        for name, column in zip(names, map(_stripped, table.columns), strict=True)
+    ]
+    return pa.table(columns, names=names), named
+
+
+def number(cell: str) -> float | None:
+    try:
+        return float(cell)
+    except ValueError:
+        return None
+
+
+def refuse_twins(path: Path, names: list[str]) -> None:
+    """Refuse a table with two columns of the same name."""
+    for name in names:
+        if names.count(name) > 1:
+            raise ValueError(f"{path} has two columns {name!r}; rename one of them.")
+
+
+def _convert(kinds: dict[str, pa.DataType], known: bool) -> arrow_csv.ConvertOptions:
+    """known: whether all kinds are known; then a missing number is an error, and `_stripped` finds
+    missing words. This is faster."""
+    return arrow_csv.ConvertOptions(
+        null_values=[] if known else MISSING,
+        strings_can_be_null=True,
+        quoted_strings_can_be_null=False,
+        column_types=kinds,
+    )
+
+
+def _stripped(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """A column without the spaces around its words, and without words that mean a gap."""
+    if not pa.types.is_string(column.type):
+        return column
+    column = pc.utf8_trim_whitespace(column)
+    return pc.if_else(pc.is_in(column, pa.array(MISSING)), pa.scalar(None, pa.string()), column)
+
+
+def _typed(
+    path: Path, name: str, column: pa.ChunkedArray, separator: str, label: bool
+) -> pa.ChunkedArray:
+    """A column of words as numbers if all are numbers."""
+    if not pa.types.is_string(column.type):
+        return column
+    cells = [cell for cell in pc.unique(column).to_pylist() if cell is not None]
+    for decimal in [each for each in ".," if each != separator]:
+        if cells and all(number(cell.replace(decimal, ".")) is not None for cell in cells):
+            return pc.cast(pc.replace_substring(column, decimal, "."), pa.float64())
+    odd = [cell for cell in cells if number(cell) is None]
+    if len(odd) == len(cells):
+        return column
+    row = column.to_pylist().index(odd[0])
+    where = f"{path} holds {odd[0]!r} at row {row}, column {name}, where other rows hold numbers"
+    if label and row == 0 and len(odd) == 1:
+        raise ValueError(f"{where}; give header = true if row 0 names the columns.")
+    if label:
+        return column
+    raise ValueError(
+        f'{where}; encode it as a number, or give categories = ["{name}"] to take all as words.'
+    )
+
+
+def _bytes(path: Path, unpack: float | None) -> Bytes:
+    """The bytes of a file, decompressed; a plain file is mapped into memory."""
+    try:
+        if path.suffix.lower() in COMPRESSED:
+            return b"".join(pieces(path, unpack))
+        with path.open("rb") as plain:
+            return mmap.mmap(plain.fileno(), 0, access=mmap.ACCESS_READ)
+    except (OSError, pa.ArrowInvalid) as error:
+        raise ValueError(f"{path} cannot be read: {str(error).rstrip('.')}.") from error
+    except ValueError:  # there is no map of an empty file
+        return b""
+
+
+def _sample(path: Path, data: Bytes, encoding: str | None) -> str:
+    """The first lines of the text, without the last one, which may be cut."""
+    start = data[:_SAMPLE]
+    if encoding is None and _is_utf16(start):
+        raise _not_decoded(path, data, encoding)
+    try:
+        text = start.decode(encoding or "utf-8-sig", errors="replace")
+    except LookupError:
+        raise ValueError(f"{path}: there is no encoding {encoding!r}.") from None
+    return text if len(start) < _SAMPLE else text[: text.rfind("\n") + 1] or text
+
+
+def _float_columns(names: list[str], rows: list[list[str]]) -> list[str]:
+    """The names of columns that hold numbers in the first rows."""
+    found = []
+    for i, name in enumerate(names):
+        cells = [row[i].strip() for row in rows[:100] if len(row) > i]
+        there = [number(cell) for cell in cells if cell not in MISSING]
+        found += [name] if there and None not in there else []
+    return found
+
+
+def _separator(path: Path, sample: str) -> str:
+    """The separator that cuts the first row into most columns."""
+    first = next((line for line in sample.splitlines() if line.strip()), "")
+    count = {each: len(next(csv.reader([first], delimiter=each))) for each in _SEPARATORS}
+    return "\t" if ".tsv" in path.suffixes else max(count, key=lambda each: count[each])
+
+
+def _is_header(first: list[str]) -> bool:
+    numbers = [number(cell) for cell in first]
+    if all(value is None for value in numbers):
+        return True
+    return len(first) > 2 and all(value in (None, i) for i, value in enumerate(numbers))
+
+
+def _refusal(
+    path: Path,
+    data: Bytes,
+    encoding: str | None,
+    separator: str,
+    named: bool,
+    error: Exception,
+) -> ValueError:
+    """The error of a file that pyarrow could not read because of `error`."""
+    if isinstance(error, LookupError):
+        return ValueError(f"{path}: there is no encoding {encoding!r}.")
+    try:
+        text = bytes(data).decode(encoding or "utf-8-sig")
+    except UnicodeDecodeError:
+        return _not_decoded(path, data, encoding)
+    row, width = -int(named), None
+    try:
+        for line in csv.reader(io.StringIO(text, newline=""), delimiter=separator, strict=True):
+            if not line:
+                continue
+            width = width or len(line)
+            if len(line) != width:
+                return ValueError(
+                    f"{path}: row {row} has {len(line)} columns, "
+                    f"{'the header' if named else 'row 0'} has {width}."
+                )
+            row += 1
+    except csv.Error as odd:
+        return ValueError(f"{path} cannot be read at row {row}: {odd}.")
+    return ValueError(f"{path} cannot be read as CSV: {str(error).rstrip('.')}.")
+
+
+def _not_decoded(path: Path, data: Bytes, encoding: str | None) -> ValueError:
+    """The error of a file in another encoding, with the first line that shows it."""
+    whole = bytes(data)
+    if _is_utf16(whole[:1000]):
+        return ValueError(f'{path} is not text in UTF-8; give encoding = "utf-16".')
+    for row, line in enumerate(whole.splitlines()):
+        try:
+            line.decode(encoding or "utf-8")
+        except UnicodeDecodeError as error:
+            piece = line[max(0, error.start - 10) : error.start + 10]
+            try:
+                line.decode(guess := "cp1252")
+            except UnicodeDecodeError:
+                guess = "latin-1"
+            return ValueError(
+                f"{path} is not text in {encoding or 'UTF-8'}: line {row} holds {piece!r}; give "
+                f'its encoding, such as encoding = "{guess}".'
+            )
+    return ValueError(f"{path} is not text in {encoding or 'UTF-8'}; give its encoding.")
+
+
+def _is_utf16(start: bytes) -> bool:
+    """Whether the first bytes of a file look like UTF-16: a mark, or many zeros."""
+    return start[:2] in (b"\xff\xfe", b"\xfe\xff") or start.count(0) > len(start) // 4

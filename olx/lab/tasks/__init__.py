@@ -1,0 +1,1 @@
+"""The tasks of the lab: outcomes, decisions, losses, metrics and baselines."""

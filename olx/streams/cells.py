@@ -1,0 +1,148 @@
+"""What a cell of a table means: a number, a word, a date, or a missing value.
+
+Frames, CSV files, Parquet files and predictions for new rows ask here, so a table means the same
+in each of them. Spaces around words are dropped. None, NaN and the words in `MISSING`, such as the
+empty one, are missing values. Booleans are the numbers 0 and 1. Dates are neither numbers nor
+words.
+"""
+
+import datetime
+import re
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from olx._refusal import RefusedValue
+
+if TYPE_CHECKING:
+    from narwhals.stable.v2 import Series
+
+Level = str | int | float | bool  # a label, or a word of a category; JSON keeps all of these
+MISSING = ["", "?", "NA", "N/A", "#N/A", "n/a", "NaN", "nan", "NAN", "-NaN", "-nan", "NULL", "null"]
+_TIME = r"\d\d:\d\d(:\d\d(\.\d+)?)?"
+_DATE = re.compile(rf"\d{{4}}-\d\d-\d\d([ T]{_TIME}(Z|[+-]\d\d(:?\d\d)?)?)?|{_TIME}")
+
+
+def is_number(series: "Series") -> bool:
+    """Whether a column holds numbers; Booleans are the numbers 0 and 1."""
+    import narwhals.stable.v2 as narwhals
+
+    if series.dtype == narwhals.Object:
+        there = [cell for cell in cells_of(series) if cell is not None]
+        return bool(there) and all(isinstance(cell, bool) for cell in there)
+    return series.dtype.is_numeric() or series.dtype == narwhals.Boolean
+
+
+def refuse_kind(series: "Series", category: bool = False) -> None:
+    """Refuse a column that holds neither numbers nor words, such as dates.
+
+    category: whether dates count as words.
+    """
+    import narwhals.stable.v2 as narwhals
+
+    if is_number(series):
+        return
+    words = (narwhals.String, narwhals.Categorical, narwhals.Enum, narwhals.Object)
+    dates = (narwhals.Date, narwhals.Datetime, narwhals.Time)
+    cells = cells_of(series)
+    there = [cell for cell in cells if cell is not None]
+    if not there:
+        raise RefusedValue(f"column {series.name!r} holds no value; leave it out.")
+    if series.dtype not in words and not (category and series.dtype in dates):
+        raise RefusedValue(
+            f"column {series.name!r} holds {series.dtype}; make it a number or a word, "
+            "or leave it out."
+        )
+    if all(_is_date(cell) for cell in there):
+        if category:
+            return
+        raise RefusedValue(
+            f"column {series.name!r} holds dates, such as {str(there[0])!r}; make it a number, "
+            f"leave it out, or take all as words: categories = [{series.name!r}]."
+        )
+    for row, cell in enumerate(cells if series.dtype == narwhals.Object else ()):
+        if cell is not None and not isinstance(cell, str):
+            raise RefusedValue(
+                f"column {series.name!r} holds words and the "
+                f"{type(cell).__name__} {cell!r} in row {row}; make all of them of one kind."
+            )
+
+
+def cells_of(series: "Series") -> list[Any]:
+    """The cells of a column, None if one is missing; words without the spaces around them."""
+    return [_clean(cell) for cell in series.to_list()]
+
+
+def _clean(cell: Any) -> Any:
+    if isinstance(cell, str):
+        cell = cell.strip()
+        return None if cell in MISSING else cell
+    try:
+        return cell if cell is None or cell == cell else None  # NaN and NaT differ from themselves
+    except TypeError:  # pandas.NA
+        return None
+
+
+def _is_date(cell: object) -> bool:
+    if isinstance(cell, str):
+        return _DATE.fullmatch(cell) is not None
+    return isinstance(cell, datetime.date | datetime.time)
+
+
+def word_of(cell: object) -> str:
+    """A cell of a category as text: 3, 3.0 and "3.0" are the word 3, midnight is its date."""
+    if isinstance(cell, datetime.datetime) and cell.time() == datetime.time():
+        cell = cell.date()
+    word = str(cell)
+    return word[:-2] if word.endswith(".0") and word[:-2].lstrip("-").isdigit() else word
+
+
+def as_numbers(series: "Series", fill: Level | None) -> np.ndarray:
+    """The numbers of a column, with `fill` where one is missing; None refuses that."""
+    import narwhals.stable.v2 as narwhals
+
+    if is_number(series):
+        numbers = np.asarray(series.cast(narwhals.Float64).to_numpy(), float)
+    else:
+        there = [cell for cell in cells_of(series) if cell is not None]
+        if there:
+            raise RefusedValue(f"column {series.name!r} holds {there[0]!r}; it must hold numbers.")
+        numbers = np.full(len(series), np.nan)
+    missing = np.isnan(numbers)
+    if not np.any(missing):
+        return numbers
+    if fill is None:
+        raise missing_values({series.name: missing})
+    return np.where(missing, fill, numbers)
+
+
+def as_words(series: "Series", fill: Level | None) -> list[str]:
+    """The words of a category, with `fill` where one is missing; None refuses that."""
+    return [word_of(cell) for cell in complete_cells(series, fill)]
+
+
+def complete_cells(series: "Series", fill: Level | None = None) -> list[Any]:
+    """The cells of a column, with `fill` where one is missing; None refuses that."""
+    cells = [fill if cell is None else cell for cell in cells_of(series)]
+    if None in cells:
+        raise missing_values({series.name: np.array([cell is None for cell in cells])})
+    return cells
+
+
+def missing_values(found: dict[str, np.ndarray]) -> ValueError:
+    """The refusal of missing values, by column."""
+    columns = [
+        f"{name!r} ({int(gone.sum())} of {len(gone)} rows, the first is row {int(gone.argmax())})"
+        for name, gone in found.items()
+    ]
+    more = f" and {len(columns) - 3} more" if len(columns) > 3 else ""
+    return RefusedValue(
+        f"values are missing in column {', '.join(columns[:3])}{more}; drop these rows, or "
+        'fill them: fill = "mean" or "median", or a value per column, such as '
+        f"{{ {next(iter(found))} = 0 }}."
+    )
+
+
+def short_list(values: Sequence[Level]) -> str:
+    return ", ".join(map(str, values[:8])) + (", ..." if len(values) > 8 else "")
