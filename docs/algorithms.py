@@ -153,10 +153,10 @@ def _constants(one: Name) -> str:
 
 def _theorems(module: ModuleType) -> str:
     carried = [thing for thing in vars(module).values() if isinstance(thing, Theorem)]
-    own = {one.name: one.source for one in carried if _proved_in(one, module)}
+    own = dict.fromkeys((one.name, one.source) for one in carried if _proved_in(one, module))
     if not own:
         return ""
-    rows = [f"| `{name}` | {source} |" for name, source in own.items()]
+    rows = [f"| `{name}` | {source} |" for name, source in own]
     head = "## Theorems that run\n\n`olx.certify` evaluates both sides after every round.\n\n"
     return head + "\n".join(["| name | source |", "|---|---|", *rows])
 
