@@ -269,8 +269,6 @@ def _check_speech(
 
 
 _HARMONICS = np.round(12 * np.log2([1, 2, 3, 4])).astype(int)  # in semitones above the pitch
-
-
 _TOGETHER = 0.06  # seconds
 
 

@@ -160,11 +160,14 @@ def booster(name: str, hparams: Any, functions: tuple, *theorems: Callable) -> L
     theorems: functions of the model of the base learner; it carries none if there is no model.
     """
     inner, model = hparams.inner, model_of(hparams.inner)
+    demand = "outcomes must not exceed `target` in size"  # the constants hold for such outcomes
+    remedy = "it is 1 unless given; give the largest size, or rescale the outcomes"
+    small = Need("outcome", _within_target, demand, name, remedy)
     return Learner(
         hparams,
         *functions,
         facts=of_wrapper(inner),
-        needs=needs_of(name, inner, hparams.loss),
+        needs=(*lift_needs(INNER, inner), *lift_needs(LOSS, hparams.loss), small),
         theorems=() if model is None else tuple(make(model) for make in theorems),
     )
 
@@ -249,14 +252,6 @@ def excess(loss: ScoreLoss, b: Scalar, target: Scalar) -> Array:
     assert loss.on_ball is not None  # `check_arguments` has checked
     assert loss.on_ball.excess_fn is not None
     return loss.on_ball.excess_fn(loss.hparams, b, target)
-
-
-def needs_of(owner: str, inner: Learner, loss: ScoreLoss) -> tuple[Need, ...]:
-    """The needs of a booster; the constants hold for outcomes of at most `target` only."""
-    demand = "outcomes must not exceed `target` in size"
-    remedy = "it is 1 unless given; give the largest size, or rescale the outcomes"
-    small = Need("outcome", _within_target, demand, owner, remedy)
-    return (*lift_needs(INNER, inner), *lift_needs(LOSS, loss), small)
 
 
 def _within_target(hparams: Any, params: PyTree, rounds: Rounds) -> PyTree:

@@ -284,6 +284,13 @@ class Table(NamedTuple):
         return jnp.take_along_axis(self.p, legal[:, None], 1, mode="promise_in_bounds")[:, 0]
 
 
+def table_rule(
+    hparams: PyTree, init_fn: Callable[..., Table], theorems: tuple[Theorem, ...] = ()
+) -> BoostingRule:
+    """A rule whose importances are those of a table, and whose votes count the same."""
+    return BoostingRule(hparams, init_fn, mean_vote, weigh_counts, unchanged, theorems)
+
+
 def weigh_counts(hp: PyTree, state: Table, h: Float[Array, " n"], y: Array) -> Float[Array, " n"]:
     """The importances of a table, by the number of right votes."""
     right = (h == y).astype(jnp.int32)

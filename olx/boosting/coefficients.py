@@ -220,8 +220,6 @@ def _promised_edge(gamma: Scalar) -> Scalar:
 
 
 EDGE = "every edge must be at least the promised `gamma`"
-
-
 LIGHT = "weights of rounds must be at most 1"
 
 
@@ -310,15 +308,7 @@ def _given(hp: BoosterHparams, account: Account, proof: Certificate) -> Certific
 
 
 _SOURCE = "Shalev-Shwartz 2007, section 6.1"
-
-
 training_error = Theorem("training_error", _SOURCE, open_account, add_round, error_sides)
-
-
 exponential_loss = Theorem("exponential_loss", _SOURCE, open_account, add_round, loss_sides)
-
-
 each_round = Theorem("each_round", _SOURCE, open_account, add_round, round_sides)
-
-
 EXPONENTIAL = (each_round, exponential_loss, training_error)

@@ -60,10 +60,8 @@ from olx.boosting.boost import (
     BoostState,
     Table,
     label,
-    mean_vote,
-    unchanged,
+    table_rule,
     votes,
-    weigh_counts,
 )
 from olx.core import Feedback, Learner, Scalar
 from olx.losses.margin import mistaken
@@ -84,9 +82,7 @@ def online_bbm(gamma: Scalar) -> BoostingRule:
         avoids ties, which count as mistakes.
     """
     gamma = check.inside("gamma", gamma, 0.0, 0.5)
-    parts = init, mean_vote, weigh_counts, unchanged
-    theorems = exact_mistakes, majority_mistakes
-    return BoostingRule(BBMHparams(gamma), *parts, theorems)
+    return table_rule(BBMHparams(gamma), init, (exact_mistakes, majority_mistakes))
 
 
 def init(hp: BBMHparams, n: int, dtype: DTypeLike) -> Table:
@@ -194,13 +190,9 @@ def _is_majority(learner: Learner) -> bool:
 
 
 ONLINE_BBM = About("`boost` by `online_bbm`", _is_majority)
-
-
 exact_mistakes = Theorem(
     "exact_mistakes", "Luo 2016, lemma 8", open_account, add_round, exact_sides
 )
-
-
 majority_mistakes = Theorem(
     "majority_mistakes", "Luo 2016, theorem 9", open_account, add_round, majority_sides
 )

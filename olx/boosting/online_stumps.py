@@ -180,7 +180,8 @@ def regression_update(
     losses, slopes = jax.vmap(jax.value_and_grad(feedback.loss))(scores)
     weights = jnp.where(x != 0, jnp.asarray(feedback.weight, x.dtype), 0.0)
 
-    def learn(own: PyTree, x: Array, score: Array, value: Array, slope: Array, weight: Array):
+    def learn(own: PyTree, *parts: Array) -> PyTree:
+        x, score, value, slope, weight = parts
         seen = feedback._replace(context=x, action=score, value=value, grad=slope, weight=weight)
         return hp.inner.update(own, seen)
 

@@ -47,8 +47,7 @@ def osboost(gamma: Scalar) -> BoostingRule:
     gamma: between 0 and 1/2, the edge of the copies. Smaller for smoother weights.
     """
     gamma = check.inside("gamma", gamma, 0.0, 0.5)
-    parts = init, mean_vote, weigh, unchanged
-    return BoostingRule(OSBoostHparams(gamma), *parts)
+    return BoostingRule(OSBoostHparams(gamma), init, mean_vote, weigh, unchanged)
 
 
 @public
@@ -65,8 +64,7 @@ def osboost_ocp(gamma: Scalar) -> BoostingRule:
     True
     """
     gamma = check.inside("gamma", gamma, 0.0, 0.5)
-    parts = init_factors, weighted_vote, weigh, learn_factors
-    return BoostingRule(OSBoostHparams(gamma), *parts)
+    return BoostingRule(OSBoostHparams(gamma), init_factors, weighted_vote, weigh, learn_factors)
 
 
 def init(hp: OSBoostHparams, n: int, dtype: DTypeLike) -> None:

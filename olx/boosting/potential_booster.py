@@ -42,10 +42,8 @@ from olx.boosting.boost import (
     Table,
     before,
     label,
-    mean_vote,
-    unchanged,
+    table_rule,
     votes,
-    weigh_counts,
 )
 from olx.boosting.online_bbm import at_most, sums
 from olx.core import Feedback, Learner, Scalar
@@ -74,9 +72,7 @@ def potential_booster(potential: Callable[[Array, Array], Array]) -> BoostingRul
     True
     """
     check.takes("potential", potential, "i", "s")
-    hparams = PotentialHparams(as_tree(potential))
-    parts = init, mean_vote, weigh_counts, unchanged
-    return BoostingRule(hparams, *parts)
+    return table_rule(PotentialHparams(as_tree(potential)), init)
 
 
 @public

@@ -1,6 +1,11 @@
-"""What the estimators of scikit-learn and of river share: their learner and their loss."""
+"""What the estimators of scikit-learn and of river share: learner, loss, classes and states."""
 
 from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import scipy.special
 
 from olx import _check as check
 from olx._refusal import RefusedValue
@@ -9,6 +14,7 @@ from olx.first_order.dual_averaging import adagrad
 from olx.frameworks.lift import as_linear, is_affine, linear
 from olx.losses.entropic import cross_entropy, logistic
 from olx.losses.score import ScoreLoss
+from olx.multiclass.reductions import ReductionHparams
 
 _DIVERGED = (
     "the scores are not finite, since the learner diverged or its range of losses was broken; "
@@ -42,3 +48,40 @@ def has_link(loss: ScoreLoss | None) -> bool:
     """Whether a loss has probabilities; None is the logistic loss."""
     value = getattr(logistic if loss is None else loss, "value_fn", None)
     return value in (logistic.value_fn, cross_entropy.value_fn)
+
+
+def no_probabilities(loss: ScoreLoss | None, instead: str) -> str:
+    """Why an `OnlineClassifier` of such a loss gives no probabilities."""
+    return (
+        "OnlineClassifier: only `olx.losses.logistic` and `olx.losses.cross_entropy` have "
+        f"probabilities, the loss is {loss!r}; use {instead}."
+    )
+
+
+def probabilities(scores: np.ndarray, of_classes: bool) -> np.ndarray:
+    """The probability of each class, by row; with one copy per class they are shared out."""
+    logits = scores if of_classes else scipy.special.log_expit(scores)
+    return scipy.special.softmax(logits, 1)
+
+
+def is_reduction(learner: Learner) -> bool:
+    """Whether a learner of classes is made of copies, which start from one row of weights."""
+    return isinstance(learner.hparams, ReductionHparams)
+
+
+def check_classes(learner: Learner, labels: list, exact: bool = True) -> None:
+    """Refuse more classes than a learner of copies is made for; if `exact`, also fewer."""
+    if not is_reduction(learner):
+        return
+    own, k = learner.hparams.code.classes, len(labels)
+    if k > own or (exact and k < own):
+        raise RefusedValue(f"`learner` is made for {own} classes, the labels are of {k}: {labels}.")
+
+
+def is_key(leaf: jax.Array) -> bool:
+    return jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key)
+
+
+def as_numpy(leaf: jax.Array) -> jax.Array | np.ndarray:
+    """A leaf as NumPy holds it: JAX would read float64 from a pickle as float32."""
+    return leaf if is_key(leaf) else np.asarray(leaf)

@@ -6,8 +6,8 @@ from olx.meta.average import average as average
 from olx.meta.average import averaged as averaged
 from olx.meta.average import rising as rising
 from olx.meta.mix import mix as mix
+from olx.meta.random_stop import candidates as candidates
 from olx.meta.random_stop import random_stop as random_stop
+from olx.meta.random_stop import restarts as restarts
 from olx.meta.random_stop import stopped as stopped
-from olx.meta.restarts import candidates as candidates
-from olx.meta.restarts import restarts as restarts
-from olx.meta.restarts import validated as validated
+from olx.meta.random_stop import validated as validated

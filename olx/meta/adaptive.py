@@ -50,11 +50,7 @@ from olx.theorem import DOMAIN, Certificate, Theorem
 from olx.wrapper import INNER, lift_needs
 
 _NEVER = -1e30  # the logarithm of weight 0; finite, so that differences and gradients are finite
-
-
 NEAR = "losses of a round must differ by at most `span`"
-
-
 LIGHT = "weights must be at most 1"
 
 
@@ -333,8 +329,6 @@ def both_sides(hp: AdaptiveHparams, account: Account, u: Float[Array, " K"]) -> 
 saol_interval_regret = Theorem(
     "interval_regret", "Daniely et al. 2015", saol_open_account, saol_add_round, both_sides
 )
-
-
 flh_interval_regret = Theorem(
     "interval_regret", "Hazan, Seshadhri 2009", flh_open_account, flh_add_round, both_sides
 )

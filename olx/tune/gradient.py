@@ -225,14 +225,8 @@ def _check_starts(given: Problem, first: list[Trial]) -> None:
 
 
 LARGEST = 0.25  # radius, in units of a range
-
-
 LEAST = 1e-4  # a shorter step changes nothing
-
-
 SHORT, STEEP = 5e-3, 1e-3  # where a short step would change the value by so much, it is not shorter
-
-
 WORTH = 1e-6  # of the value; a step that promises less is not worth a run
 
 

@@ -7,5 +7,5 @@ except ImportError as error:
         "olx.interop.river: river is not installed; install it, as `pip install river`."
     ) from error
 
-from olx.interop.river.classifier import OnlineClassifier as OnlineClassifier
-from olx.interop.river.regressor import OnlineRegressor as OnlineRegressor
+from olx.interop.river.estimators import OnlineClassifier as OnlineClassifier
+from olx.interop.river.estimators import OnlineRegressor as OnlineRegressor

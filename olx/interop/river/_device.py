@@ -25,6 +25,7 @@ from olx._refusal import RefusedType, RefusedValue
 from olx.core import Learner, Loss, Rounds
 from olx.engine.game import first_state
 from olx.engine.round import feedback_of
+from olx.interop._estimator import as_numpy, is_key
 from olx.losses.score import ScoreLoss
 from olx.streams.checks import judge, needs_of
 
@@ -262,7 +263,7 @@ def put(before: Packing, now: Packing, small: tuple, large: tuple) -> tuple:
     """The state `small` in the room of the state `large`; what is new stays as it is in `large`."""
 
     def one(old: Array, new: Array) -> Array | np.ndarray:
-        if _is_key(old):
+        if is_key(old):
             return old
         room = np.array(new)
         room[tuple(map(slice, np.shape(old)))] = np.asarray(old)
@@ -287,7 +288,7 @@ def grows(packing: Packing, own: tuple, rows: int | None, labels: bool) -> bool:
 
     packing, own: of the learner and the loss.
     """
-    numbers = (np.asarray(leaf).tobytes() for leaf in jax.tree.leaves(own) if not _is_key(leaf))
+    numbers = (np.asarray(leaf).tobytes() for leaf in jax.tree.leaves(own) if not is_key(leaf))
     key = packing, *numbers, rows, labels
     found = _SEEN.get(key)
     return _SEEN.put(key, _try_growth(packing, own, rows, labels)) if found is None else found
@@ -325,11 +326,6 @@ def starts_alike(before: Programs, now: Programs, own: PyTree, other: PyTree) ->
     return all(jax.tree.leaves(jax.tree.map(_near, *seen)))
 
 
-def as_numpy(leaf: Array) -> Array | np.ndarray:
-    """A leaf as NumPy holds it: JAX would read float64 from a pickle as float32."""
-    return leaf if _is_key(leaf) else np.asarray(leaf)
-
-
 def _is_nested(small: Packing, large: Packing) -> bool:
     """Whether every array of a state fits into that of a larger one."""
     if small.structure != large.structure:
@@ -340,8 +336,4 @@ def _is_nested(small: Packing, large: Packing) -> bool:
 
 
 def _near(one: Array, two: Array) -> bool:
-    return _is_key(one) or np.allclose(one, two, rtol=1e-9, atol=1e-12, equal_nan=True)
-
-
-def _is_key(leaf: Array) -> bool:
-    return jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key)
+    return is_key(one) or np.allclose(one, two, rtol=1e-9, atol=1e-12, equal_nan=True)

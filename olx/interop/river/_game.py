@@ -33,14 +33,8 @@ from olx.interop.river._rows import Layout, Table
 from olx.losses.score import ScoreLoss
 
 _QUEUE = 64  # rows that are learned in one call
-
-
 _FEW = 16  # rows that the lane learns; the device is faster for more
-
-
 _LARGE = 1 << 13  # numbers of a state, for which a compiled program is faster
-
-
 _LEFT = (ZeroDivisionError, OverflowError, ValueError, RuntimeWarning)  # not a finite number
 
 

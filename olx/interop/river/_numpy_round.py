@@ -25,8 +25,6 @@ _BOTH = {  # the same for numbers and arrays
     "square": "{0} * {0}", "abs": "abs({})", "gt": "{} > {}", "ge": "{} >= {}", "lt": "{} < {}",
     "le": "{} <= {}", "eq": "{} == {}", "ne": "{} != {}", "div": "{} / {}",
 }  # fmt: skip
-
-
 _APART = {  # for numbers, and for arrays
     "max": ("({0} if {0} > {1} or {0} != {0} else {1})", "np.maximum({}, {})"),
     "min": ("({0} if {0} < {1} or {0} != {0} else {1})", "np.minimum({}, {})"),
@@ -42,8 +40,6 @@ _APART = {  # for numbers, and for arrays
     **{name: (f"math.{name}({{}})", f"np.{name}({{}})") for name in ("exp", "log", "log1p")},
     **{name: (f"math.{name}({{}})", f"np.{name}({{}})") for name in ("expm1", "sqrt", "tanh")},
 }
-
-
 _COUNTS = {"add", "convert_element_type", "select_n", "max", "min", "broadcast_in_dim"}  # integers
 
 
@@ -175,8 +171,6 @@ def _of_arrays(
 
 
 _INNER = {"checkpoint", "closed_call", "custom_jvp_call", "custom_vjp_call", "jit", "pjit"}
-
-
 _VIEWS = ".reshape(", ".transpose(", "broadcast_to("
 
 

@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 import scipy.sparse
 from jaxtyping import PyTree
@@ -20,7 +19,7 @@ from olx.core import Learner, Rounds
 from olx.engine.run import run
 from olx.engine.serve import predict
 from olx.engine.sparse_layout import takes_sparse
-from olx.interop._estimator import Diverged, parts
+from olx.interop._estimator import Diverged, as_numpy, parts
 from olx.keep import totals
 from olx.losses.score import ScoreLoss
 from olx.streams.sparse_rows import sparse_rows
@@ -92,7 +91,7 @@ def learn(estimator: PlayedEstimator, read: Rounds, times: int) -> None:
     with jax.enable_x64(estimator.dtype_ == np.float64):
         rounds = pieces(estimator, read, times)
         done = run(learner, loss, rounds, start, state=state, keep=totals, progress=False)
-    estimator.state_ = jax.tree.map(kept, done.state)
+    estimator.state_ = jax.tree.map(as_numpy, done.state)
 
 
 def zeros(estimator: PlayedEstimator, *scores: int) -> np.ndarray:
@@ -137,12 +136,6 @@ def shows(estimator: Any, inner: Any) -> Any:
 def check_passes(estimator: PlayedEstimator) -> int:
     check.count("passes", estimator.passes)
     return estimator.passes
-
-
-def kept(leaf: jax.Array) -> jax.Array | np.ndarray:
-    """A leaf of the state as NumPy holds it: JAX would read float64 from a pickle as float32."""
-    is_key = jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key)
-    return leaf if is_key else np.asarray(leaf)
 
 
 def pieces(estimator: PlayedEstimator, read: Rounds, times: int) -> Iterator[Rounds]:

@@ -31,21 +31,18 @@ from olx._refusal import RefusedType, RefusedValue, public_methods
 from olx.boosting.adaboost_ol import adaboost_ol
 from olx.boosting.boost import BoostingRule, boost
 from olx.core import Learner, Rounds
-from olx.interop._estimator import has_link, parts
+from olx.interop import _estimator as shared
 from olx.interop.sklearn import _game as game
 from olx.losses.class_hinges import multiclass_zero_one
 from olx.losses.entropic import logistic
 from olx.losses.score import ScoreLoss
-from olx.multiclass.reductions import ReductionHparams, one_vs_rest
+from olx.multiclass.reductions import one_vs_rest
 
 
 def _has_link(estimator: "OnlineClassifier") -> bool:
-    if has_link(estimator.loss):
+    if shared.has_link(estimator.loss):
         return True
-    raise AttributeError(
-        "OnlineClassifier: only `olx.losses.logistic` and `olx.losses.cross_entropy` have "
-        f"probabilities, the loss is {estimator.loss!r}; use decision_function."
-    )
+    raise AttributeError(shared.no_probabilities(estimator.loss, "decision_function"))
 
 
 @public_methods
@@ -112,9 +109,7 @@ class OnlineClassifier(ClassifierMixin, game.OnlineEstimator):
         if found.ndim == 1:
             share = scipy.special.expit(found)
             return np.stack([scipy.special.expit(-found), share], 1)
-        if self.loss is not None and self.loss.of_classes:
-            return scipy.special.softmax(found, 1)
-        return scipy.special.softmax(scipy.special.log_expit(found), 1)
+        return shared.probabilities(found, self.loss is not None and self.loss.of_classes)
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
@@ -213,18 +208,14 @@ def _start(model: OnlineClassifier, rows: game.Matrix, known: np.ndarray) -> Non
 
 def arrange(model: OnlineClassifier) -> None:
     """Choose how the learner is played, from the number of classes."""
-    learner, loss = parts(model, logistic)
+    learner, loss = shared.parts(model, logistic)
     k = len(model.classes_)
     if k > 2 and not loss.of_classes:
         learner, loss = one_vs_rest(learner, k, loss=loss), multiclass_zero_one
-    copies = isinstance(learner.hparams, ReductionHparams)  # these start from one row of weights
-    if copies and learner.hparams.code.classes != k:
-        raise RefusedValue(
-            f"`learner` is made for {learner.hparams.code.classes} classes, the "
-            f"labels are of {k}: {model.classes_.tolist()}."
-        )
+    shared.check_classes(learner, model.classes_.tolist())
     model.learner_, model.loss_ = learner, loss
-    model.start_ = game.zeros(model, k) if loss.of_classes and not copies else game.zeros(model)
+    rows = (k,) if loss.of_classes and not shared.is_reduction(learner) else ()
+    model.start_ = game.zeros(model, *rows)
 
 
 def _outcome(model: OnlineClassifier, labels: np.ndarray, kind: np.dtype) -> np.ndarray:
@@ -254,7 +245,7 @@ def _check_same(known: np.ndarray, given: np.ndarray) -> None:
 
 
 def _voters(model: BoostedClassifier) -> OnlineClassifier:
-    weak, loss = parts(model, logistic)
+    weak, loss = shared.parts(model, logistic)
     if loss.of_classes:
         raise RefusedType(
             "`loss` must be a loss of one score, by which each copy learns, got "

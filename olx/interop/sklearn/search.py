@@ -30,7 +30,7 @@ from olx._refusal import RefusedType, RefusedValue, own_name, public_methods
 from olx.core import Learner
 from olx.engine.batch import batch, grid
 from olx.engine.run import sweep
-from olx.interop._estimator import Diverged
+from olx.interop._estimator import Diverged, as_numpy
 from olx.interop.sklearn import _game as game
 from olx.interop.sklearn import classifiers, regressors
 from olx.interop.sklearn.classifiers import OnlineClassifier
@@ -182,7 +182,7 @@ def _scores(
 
 
 def _at(states: PyTree, i: int) -> PyTree:
-    return jax.tree.map(lambda leaf: game.kept(leaf[i]), states)
+    return jax.tree.map(lambda leaf: as_numpy(leaf[i]), states)
 
 
 def _score(

@@ -1,4 +1,4 @@
-r"""Classification by an online learner, as an estimator of river.
+r"""Regression and classification by an online learner, as estimators of river.
 
 `learn_one` plays a round: with score $s_t$ for row $x_t$ the learner pays $\ell(s_t, y_t)$ and
 moves. `predict_one` is the prediction after all rounds so far. Features are columns by their names;
@@ -31,12 +31,86 @@ from river.utils import dataframe
 
 from olx._refusal import RefusedValue, public_methods
 from olx.core import Learner
-from olx.interop._estimator import Diverged, has_link, parts
+from olx.interop import _estimator as shared
 from olx.interop.river._game import RiverGame, features, weights
 from olx.losses.class_hinges import multiclass_zero_one
 from olx.losses.entropic import logistic
+from olx.losses.residual import squared
 from olx.losses.score import ScoreLoss
-from olx.multiclass.reductions import ReductionHparams, one_vs_rest
+from olx.multiclass.reductions import one_vs_rest
+
+
+@public_methods
+class OnlineRegressor(base.MiniBatchRegressor):
+    """A regressor that learns row by row with any predictor of this library.
+
+    learner: a predictor of one score, such as `olx.linear(olx.ogd(0.1))`; None is
+        `olx.linear(olx.first_order.adagrad(1.0))`.
+    loss: a loss of `olx.losses`; None is `olx.losses.squared`.
+    fit_intercept: whether there is a feature before the others that is always 1.
+
+    >>> import olx
+    >>> from olx.interop.river import OnlineRegressor
+    >>> model = OnlineRegressor(olx.linear(olx.ogd(0.1)))
+    >>> for i in range(400):
+    ...     x = {"a": i % 3, "b": i % 2} if i > 9 else {"a": i % 3}
+    ...     model.learn_one(x, 5.0 + x["a"] - 2.0 * x.get("b", 0))
+    >>> round(model.predict_one({"b": 1}), 2)
+    3.0
+    """
+
+    def __init__(
+        self,
+        learner: Learner | None = None,
+        loss: ScoreLoss | None = None,
+        fit_intercept: bool = True,
+    ):
+        self.learner = learner
+        self.loss = loss
+        self.fit_intercept = fit_intercept
+        self._game: RiverGame | None = None
+        self._name: Any = None
+
+    def learn_one(self, x: dict, y: float, w: float = 1.0) -> None:
+        """Play a round; `w` is its weight."""
+        game = self._game or self._begin()
+        game.learn(x, y, w)
+
+    def predict_one(self, x: dict) -> float:
+        """The prediction after all rounds so far."""
+        game = self._game or self._begin()
+        found = game.quick(x)
+        if found is None:
+            found = float(game.score(x))
+        if not math.isfinite(found):
+            raise shared.Diverged()
+        return found
+
+    def learn_many(self, X: Any, y: Any, w: Any = 1.0) -> None:
+        """Play the rows of a frame in their order, as `learn_one` does."""
+        game, (matrix, names) = self._game or self._begin(), features(X)
+        target = dataframe.into_series(y)
+        self._name = target.name
+        game.learn_many(matrix, names, target.to_numpy().astype(float), weights(w, matrix))
+
+    def predict_many(self, X: Any) -> Any:
+        """One prediction per row of a frame, as a series."""
+        game, (matrix, names) = self._game or self._begin(), features(X)
+        found = game.scores(matrix, names)
+        if not np.isfinite(found).all():
+            raise shared.Diverged()
+        return dataframe.to_native_series(found, name=self._name, like=dataframe.into_frame(X))
+
+    @property
+    def state(self) -> PyTree:
+        """The state of the learner after all rounds so far."""
+        return (self._game or self._begin()).state()
+
+    def _begin(self) -> RiverGame:
+        learner, loss = shared.parts(self, squared)
+        self._game = RiverGame(learner, loss, self.fit_intercept)
+        self._game.alone = learner, loss, None
+        return self._game
 
 
 @public_methods
@@ -74,7 +148,7 @@ class OnlineClassifier(base.MiniBatchClassifier):
         self._numbers: dict[Hashable, int] = {}  # of the classes, by label
         self._labels: list = []
         self._positive = 1  # the class of label +1, while there are two
-        self._linked = has_link(loss)  # whether there are probabilities
+        self._linked = shared.has_link(loss)  # whether there are probabilities
         self._two = False  # whether there are two classes and one score
         self._name: Any = None
 
@@ -173,14 +247,11 @@ class OnlineClassifier(base.MiniBatchClassifier):
         if self._two:
             sign = np.where(np.arange(2) == self._positive, 1.0, -1.0)
             return scipy.special.expit(sign * scores[:, [self._positive]])
-        logits = scores if self._inner is None else scipy.special.log_expit(scores)
-        return scipy.special.softmax(logits, 1)
+        return shared.probabilities(scores, of_classes=self._inner is None)
 
     def _refuse(self) -> NoReturn:
-        raise NotImplementedError(  # as river's own classifiers without probabilities do
-            "OnlineClassifier: only `olx.losses.logistic` and `olx.losses.cross_entropy` have "
-            f"probabilities, the loss is {self.loss!r}; use predict_one."
-        )
+        # as river's own classifiers without probabilities do
+        raise NotImplementedError(shared.no_probabilities(self.loss, "predict_one"))
 
     def _meet(self, label: Hashable) -> int:
         """The number of a class that comes for the first time."""
@@ -223,7 +294,7 @@ def _label_error(label: object) -> ValueError:
 
 def _finite(scores: np.ndarray) -> np.ndarray:
     if not np.isfinite(scores).all():
-        raise Diverged()
+        raise shared.Diverged()
     return scores
 
 
@@ -238,21 +309,18 @@ def _make_room(model: OnlineClassifier) -> None:
         game.reseat(one_vs_rest(model._inner, 2 * k, loss=own.loss), None)
     elif device.rows is not None and k > device.rows:
         game.reseat(device.learner, k)
-    elif isinstance(own, ReductionHparams) and k > own.code.classes:
-        raise RefusedValue(
-            f"`learner` is made for {own.code.classes} classes, the labels are "
-            f"of {k}: {model._labels}."
-        )
+    else:
+        shared.check_classes(device.learner, model._labels, exact=False)
     two = model._inner is not None and k == 2
     game.alone = (model._inner, own.loss, model._positive) if two else None
 
 
 def _open_game(model: OnlineClassifier, k: int) -> RiverGame:
     intercept = model.fit_intercept
-    learner, loss = parts(model, logistic)
+    learner, loss = shared.parts(model, logistic)
     if loss.of_classes:
-        copies = isinstance(learner.hparams, ReductionHparams)  # these start from one row
-        return RiverGame(learner, loss, intercept, None if copies else max(2, k), labels=True)
-    model._inner, copies = learner, max(_COPIES, k + 1)
-    learner = one_vs_rest(learner, copies, loss=loss)
+        rows = None if shared.is_reduction(learner) else max(2, k)
+        return RiverGame(learner, loss, intercept, rows, labels=True)
+    model._inner = learner
+    learner = one_vs_rest(learner, max(_COPIES, k + 1), loss=loss)
     return RiverGame(learner, multiclass_zero_one, intercept, labels=True)
