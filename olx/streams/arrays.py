@@ -23,7 +23,7 @@ from jaxtyping import PyTree
 from olx import _check as check
 from olx._refusal import RefusedType, RefusedValue, public, public_as
 from olx.core import Rounds
-from olx.streams.checks import refuse_masked
+from olx.streams.checks import first_of, refuse_masked
 from olx.streams.sparse_rows import SparseRows, sparse_rows
 
 Example = tuple[PyTree, PyTree] | tuple[PyTree, PyTree, float]
@@ -304,13 +304,10 @@ def _classes(name: str, array: np.ndarray) -> np.ndarray:
 
 
 def _refuse(name: str, array: np.ndarray, wrong: np.ndarray, demand: str) -> None:
-    if not np.any(wrong):
-        return
-    row, *rest = np.argwhere(wrong)[0].tolist()
-    place = f"row {row}" + (f", column {', '.join(map(str, rest))}" if rest else "")
-    entry = array[(row, *rest)]
-    shown = entry if isinstance(entry, Real) else repr(entry)
-    raise RefusedValue(f"{name} holds {shown} at {place}{demand}.")
+    if np.any(wrong):
+        where, entry = first_of(wrong, array, 0, "row")
+        shown = entry if isinstance(entry, Real) else repr(entry)
+        raise RefusedValue(f"{name} holds {shown}{where}{demand}.")
 
 
 def _refuse_ragged(name: str, rows: list) -> None:
