@@ -103,8 +103,9 @@ def measure(group: Group) -> None:
         with tempfile.TemporaryDirectory(dir=group.folder) as folder:
             cache = peers.VowpalCache(folder, examples)
             for one in ALGORITHMS:
-                theirs = [peers.numba(one.loop, examples), *one.peers(examples)]
+                river, *theirs = one.peers(examples)
                 theirs += [peers.vowpal(cache, *one.vowpal.split())] if one.vowpal else []
+                theirs += [peers.numba(one.loop, examples), river]
                 _race(group, one, examples, theirs)
 
 
