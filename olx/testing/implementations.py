@@ -10,14 +10,12 @@ gradient keeps its decision (`Separable.keeps_decision`), this is checked, too.
 A learner must also take a dictionary of parameters, and its program must lower for other devices.
 """
 
-from typing import Any
-
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.export import export
 from jax.tree_util import Partial
-from jaxtyping import Array, PyTree
+from jaxtyping import Array, ArrayLike, PyTree
 from scipy.sparse import csr_array
 
 from olx._pytree import as_tree
@@ -195,8 +193,8 @@ def _of_scores(loss: Partial, scores: Array, outcome: PyTree) -> Array:
     return loss(scores[0], outcome) + 0.5 * loss(scores[1], outcome)
 
 
-def _in_float32(tree: PyTree) -> Any:
-    def cast(leaf: Any) -> Any:
+def _in_float32(tree: PyTree) -> PyTree:
+    def cast(leaf: ArrayLike) -> ArrayLike:
         real = jnp.issubdtype(jnp.result_type(leaf), jnp.floating)
         return np.asarray(leaf, np.float32) if real else leaf
 
@@ -253,7 +251,9 @@ def check_dictionary(
     close("a dictionary of parameters differs from one vector", other.losses, done.losses, 1e-6)
 
 
-def check_lowering(learner: Learner, rounds: Rounds, play: Any, platforms: tuple[str, ...]) -> None:
+def check_lowering(
+    learner: Learner, rounds: Rounds, play: jax.stages.Wrapped, platforms: tuple[str, ...]
+) -> None:
     """The program of a run and of its gradient can be lowered for every platform."""
     learner = jax.tree.map(jnp.asarray, learner)
     try:

@@ -3,15 +3,15 @@
 A failure names the broken property and where it is broken.
 """
 
-from typing import Any, NoReturn
+from typing import NoReturn
 
 import chex
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import PyTree
+from jaxtyping import ArrayLike, PyTree
 
-from olx.core import Learner, Loss, Rounds, Run
+from olx.core import Feedback, Learner, Loss, Rounds, Run
 from olx.engine.rollout import rollout
 
 
@@ -48,12 +48,12 @@ def tolerance(done: Run) -> float:
     return 1e-12 if done.losses.dtype == jnp.float64 else 1e-5
 
 
-def numbers(tree: Any) -> Any:
+def numbers(tree: PyTree) -> PyTree:
     """The tree with NumPy arrays as leaves; random keys are converted to their data."""
     return jax.tree.map(_array, tree)
 
 
-def _array(leaf: Any) -> np.ndarray:
+def _array(leaf: ArrayLike) -> np.ndarray:
     if isinstance(leaf, jax.Array) and jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key):
         leaf = jax.random.key_data(leaf)
     return np.asarray(leaf)
@@ -79,7 +79,7 @@ def study(
     return run, slope, [learner.predict(state, context) for _ in range(2)]
 
 
-def before_update(state: PyTree, feedback: Any) -> PyTree:
+def before_update(state: PyTree, feedback: Feedback) -> PyTree:
     return state
 
 
@@ -90,13 +90,13 @@ def after(run: Run, count: int) -> PyTree:
     return jax.tree.map(lambda leaf: _row(leaf, count), run.trace)
 
 
-def _row(leaf: jax.Array, at: int) -> Any:
+def _row(leaf: jax.Array, at: int) -> ArrayLike:
     """Entry `at` of a leaf; NumPy is faster, but has neither random keys nor weak types."""
     plain = not getattr(leaf, "weak_type", True)  # a key has no `weak_type`
     return np.asarray(leaf)[at] if plain else leaf[at]
 
 
-def weighed(rounds: Rounds, weight: Any) -> Rounds:
+def weighed(rounds: Rounds, weight: ArrayLike) -> Rounds:
     """The rounds with the given weight: one number, or one number per round."""
     leaves = jax.tree.leaves(rounds)
     dtype = jnp.result_type(*([leaf for leaf in leaves if leaf.dtype.kind == "f"] or [float]))
@@ -130,5 +130,5 @@ def with_numbers(learner: Learner, factor: float, moves: list[bool] | None = Non
     return jax.tree.unflatten(structure, scaled)
 
 
-def is_real(leaf: Any) -> bool:
+def is_real(leaf: ArrayLike) -> bool:
     return jnp.issubdtype(jnp.result_type(leaf), jnp.floating)

@@ -95,21 +95,9 @@ BAD = {
     "a loss of truth": run("the loss has type bool", loss=lambda a, y: a > y),
     "a loss of a vector": run("the loss has type float64.2.", loss=lambda a, y: jnp.stack([a, y])),
     "a whole loss": run("the loss has type int", loss=lambda a, y: jnp.array(1)),
-    "a pair": run(f"run: {NO_ROUNDS} tuple", rounds=(X, Y)),
-    "an array": run(f"run: {NO_ROUNDS} ndarray", rounds=X),
-    "pairs": run(f"run: {NO_ROUNDS} tuple", rounds=[(X, Y)]),
-    "a dictionary": run(f"run: {NO_ROUNDS} dict", rounds={"context": X}),
     "a stream of numbers": run(f"run: {NO_ROUNDS} int", rounds=ints()),
-    "no stream": run(f"run: {NO_ROUNDS} NoneType", rounds=None),
-    "a number of rounds": run(f"run: {NO_ROUNDS} int", rounds=40),
-    "an empty stream": run("run: the stream is empty", ValueError, rounds=[]),
-    "a pair to sweep": sweep(f"sweep: {NO_ROUNDS} tuple", rounds=(X, Y)),
-    "no stream to sweep": sweep(f"sweep: {NO_ROUNDS} NoneType", rounds=None),
     "an empty stream to sweep": sweep("sweep: the stream is empty", ValueError, rounds=[]),
-    "a pair to roll out": roll(f"rollout: {NO_ROUNDS} tuple", rounds=(X, Y)),
-    "pieces to roll out": roll(f"rollout: {NO_ROUNDS} list", rounds=[ROUNDS]),
     "scalars": run("run: rounds.context is a scalar", rounds=olx.Rounds(1.0, 2.0)),
-    "nothing in the rounds": run("run: `rounds` holds no array", rounds=olx.Rounds(None, None)),
     "sparse rows to roll out": roll("rollout: sparse rows are played by `olx.run`", rounds=SPARSE),
     "sparse rows of another width": run(
         r"run: `params` has shape \(2,\), the sparse rows have 3", rounds=SPARSE, params=np.zeros(2)
@@ -173,9 +161,6 @@ BAD = {
     "a batch of no axes": refused(lambda: olx.batch(make), "batch: give at least one axis"),
     "a batch over a number": refused(
         lambda: olx.batch(make, eta=0.1), "batch: axis `eta` is a single number"
-    ),
-    "a batch over nothing": refused(
-        lambda: olx.batch(make, eta=[]), "batch: axis `eta` is empty", ValueError
     ),
     "a batch over words": refused(
         lambda: olx.batch(make, eta=["a"]), "batch: axis `eta` must hold numbers, got .'a'."

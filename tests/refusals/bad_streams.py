@@ -112,8 +112,6 @@ STREAMS = {
         ValueError,
         "rounds.weight .*inf",
     ),
-    "a pair in place of rounds": Bad(lambda: run((X, Y)), TypeError, "run: `rounds` must be a Rou"),
-    "a matrix in place of rounds": Bad(lambda: run(X), TypeError, "run: `rounds` must be a Rounds"),
     "a number in place of rounds": Bad(
         lambda: run(7), TypeError, "run: `rounds` must be a Rounds, got int"
     ),
@@ -140,11 +138,6 @@ STREAMS = {
     "no outcome": Bad(lambda: roll(olx.Rounds(X, None)), TypeError, "rounds.outcome is None"),
     "no context": Bad(
         lambda: roll(olx.Rounds(None, Y)), TypeError, "rollout: rounds.context is None, and this"
-    ),
-    "outcomes in a column": Bad(
-        lambda: roll(olx.Rounds(X, Y[:, None])),
-        TypeError,
-        r"rollout: rounds.outcome has shape \(1,\)",
     ),
     "rows of another width": Bad(
         lambda: roll(olx.Rounds(X[:, :2], Y)),
@@ -382,36 +375,14 @@ GAME = {
     "params of another shape": Bad(
         lambda: roll(params=np.zeros(2)), TypeError, "rollout: a row of rounds.context has shape"
     ),
-    "a loss of vectors": Bad(
-        lambda: roll(loss=lambda s, y: jnp.stack([s, y])), TypeError, "the loss .*real scalar"
-    ),
     "a loss of whole numbers": Bad(
         lambda: roll(loss=lambda s, y: 3), TypeError, "the loss has type int.*real scalar"
     ),
     "a loss of nothing": Bad(
         lambda: roll(loss=lambda s, y: None), TypeError, "the loss gives None"
     ),
-    "no learner": Bad(lambda: run(learner=None), TypeError, "run: `learner` must be a Learner"),
-    "a factory for a learner": Bad(lambda: run(learner=olx.ogd), TypeError, "run: `learner` must"),
-    "a batch in a run": Bad(
-        lambda: run(
-            learner=olx.batch(olx.classification.passive_aggressive_1, aggressiveness=np.ones(3))
-        ),
-        TypeError,
-        "run: `learner` is a batch; `olx.sweep`",
-    ),
-    "a batch in a rollout": Bad(
-        lambda: roll(
-            learner=olx.batch(olx.classification.passive_aggressive_1, aggressiveness=np.ones(3))
-        ),
-        TypeError,
-        "rollout: `learner` is a batch; `olx.sweep`",
-    ),
     "a stack of learners in a run": Bad(
         lambda: run(learner=olx.linear(stacked(np.ones(3)))), TypeError, "run: .*stack of learners"
-    ),
-    "one learner in a sweep": Bad(
-        lambda: olx.sweep(LINE, losses.squared, KEPT, ZEROS), TypeError, "sweep: .*leading axis"
     ),
     "a learner and a start for each": Bad(
         lambda: olx.ogd(np.ones(3)), TypeError, "ogd: `eta` must be one number"
@@ -431,13 +402,9 @@ GAME = {
     "a record of one argument": Bad(
         lambda: roll(record=lambda state: state), TypeError, "rollout: `record` must take"
     ),
-    "a number for keep": Bad(lambda: run(keep=10), TypeError, "run: `keep` must be a function"),
-    "a factory for keep": Bad(lambda: run(keep=olx.keep.every), TypeError, "run: `keep` must take"),
-    "measure without keep": Bad(lambda: run(measure=len), TypeError, "run: `measure`"),
     "a number for measure": Bad(
         lambda: run(measure=1, keep=olx.keep.totals), TypeError, "run: `measure` must be a function"
     ),
-    "a segment of 0": Bad(lambda: roll(segment=0), ValueError, "rollout: `segment`"),
     **{
         f"keep gives {word}": Bad(
             lambda value=value: run(keep=lambda start, stop: value), error, "keep: a rule"
