@@ -1,5 +1,6 @@
 """The `olx` command: what it prints, how it refuses, what Ctrl-C leaves behind."""
 
+import itertools
 import os
 import runpy
 import signal
@@ -202,14 +203,15 @@ def test_help_is_there(command, capsys):
     assert f"usage: olx {command}".strip() in capsys.readouterr().out
 
 
-def test_what_a_config_may_name_is_listed_in_one_line_each(capsys):
+def test_what_a_config_may_name_is_listed_with_a_line_about_each(capsys):
     _, out, _ = olx(capsys, "list")
     lines = out.splitlines()
     for name in ("omd", "experts.squint", "mirrors.pnorm", "regularizers.adagrad", "hinge", "a9a"):
         assert any(line.split()[:1] == [name] for line in lines), name
-    for line in lines:
-        if line.startswith("  "):
-            assert len(line.split(maxsplit=1)) == 2, f"{line} says nothing"
+    for line, after in itertools.pairwise([*lines, ""]):
+        if line[:2] == "  " and line[2:3] != " ":  # a name; a long one has its own line
+            says = len(line.split(maxsplit=1)) == 2 or after.startswith("    ")
+            assert says, f"{line} says nothing"
 
 
 def test_theorems_are_listed_with_their_source_and_learners(capsys):

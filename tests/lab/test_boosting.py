@@ -70,7 +70,7 @@ def test_a_booster_takes_its_own_loss_or_none():
 def test_every_seed_has_other_keys_and_seed_0_those_of_the_config():
     table = {**BOOST, "rule": "adaboost_ol", "key": 7}
     each = learner_job(0, parse({"data": [CANCER], "learners": [table]}).learners[0])
-    keys = [each.seeded(seed).parts[0].first().hparams.key for seed in (0, 1, 2)]
+    keys = [each.on(each.data, seed, {}).parts[0].first().hparams.key for seed in (0, 1, 2)]
     bits = {tuple(np.asarray(jax.random.key_data(key)).tolist()) for key in keys}
     assert len(bits) == 3
     assert jnp.array_equal(jax.random.key_data(keys[0]), jax.random.key_data(jax.random.key(7)))
