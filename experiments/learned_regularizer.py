@@ -45,7 +45,7 @@ from experiments.held_out import Entry
 from experiments.learned_games import Draw, Games
 from experiments.learned_potentials import LEARNED, learner, plain, trained
 from olx import first_order, mirrors, second_order
-from olx.theorem import Certificates
+from olx.certificate import Certificates
 
 STEPS = np.geomspace(1e-3, 1.0, 25)
 

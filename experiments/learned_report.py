@@ -11,7 +11,7 @@ import numpy as np
 import olx
 from experiments import output
 from experiments.learned_games import mean_and_error
-from olx.theorem import Certificates
+from olx.certificate import Certificates
 
 BEST = "learned network"
 WAYS = {

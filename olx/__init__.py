@@ -15,6 +15,7 @@ from olx import regularizers as regularizers
 from olx import schedules as schedules
 from olx import streams as streams
 from olx.adversary import Adversary as Adversary
+from olx.certificate import Certificate as Certificate
 from olx.convex.norms import Norm as Norm
 from olx.core import Batch as Batch
 from olx.core import Feedback as Feedback
@@ -58,7 +59,6 @@ from olx.frameworks.repeated_game import repeated_game as repeated_game
 from olx.mirrors.base import MirrorMap as MirrorMap
 from olx.mirrors.base import mirror_map as mirror_map
 from olx.needs import Need as Need
-from olx.theorem import Certificate as Certificate
 from olx.theorem import Theorem as Theorem
 
 if _TYPE_CHECKING:

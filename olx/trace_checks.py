@@ -13,8 +13,9 @@ from olx._cache import compiled
 from olx._numeric import Sum
 from olx._pytree import NotKept
 from olx._refusal import RefusedType, RefusedValue
+from olx.certificate import Certificate
 from olx.core import Learner, Run, Trace
-from olx.theorem import Certificate, Theorem
+from olx.theorem import Theorem
 
 ITS_OWN = "the run must be one of this learner"
 

@@ -16,9 +16,10 @@ from jax.tree_util import Partial
 from jaxtyping import PyTree
 
 from olx._pytree import pytree, static
+from olx.certificate import Certificate
 from olx.facts import Refresh
 from olx.needs import PARTS, Need
-from olx.theorem import Certificate, Theorem
+from olx.theorem import Theorem
 
 
 def _same(hparams: PyTree, state: PyTree, feedback: object) -> PyTree:

@@ -45,6 +45,7 @@ from olx._cache import compiled
 from olx._clock import Clock
 from olx._pytree import as_tree, pytree, static
 from olx._refusal import RefusedType
+from olx.certificate import UNIT_WEIGHTS, Certificate
 from olx.convex.roots import root
 from olx.core import Feedback, Learner, Rounds, Scalar
 from olx.facts import AddsGradient, Separable, of_wrapper
@@ -53,7 +54,7 @@ from olx.frameworks.accounts import CONVEX
 from olx.frameworks.lift import LiftHparams
 from olx.losses.score import ScoreLoss
 from olx.needs import Need, in_range
-from olx.theorem import UNIT_WEIGHTS, About, Certificate, Theorem
+from olx.theorem import About, Theorem
 from olx.wrapper import INNER, LOSS, lift_needs
 
 

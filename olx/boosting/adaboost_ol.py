@@ -79,8 +79,9 @@ from olx.boosting.boost import (
     sign,
     votes,
 )
+from olx.certificate import UNIT_WEIGHTS, Certificate
 from olx.core import Feedback, Learner, Scalar
-from olx.theorem import UNIT_WEIGHTS, About, Certificate, Theorem, is_about
+from olx.theorem import About, Theorem, is_about
 
 
 @pytree

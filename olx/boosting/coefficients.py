@@ -56,11 +56,12 @@ from olx import _numeric as safe
 from olx._refusal import RefusedValue, public
 from olx._words import as_given
 from olx.boosting.booster import BoosterHparams, Coefficient, weighted
+from olx.certificate import Certificate
 from olx.convex.roots import root
 from olx.core import Feedback, Learner, Rounds, Scalar
 from olx.frameworks.omd import hedge
 from olx.needs import Need
-from olx.theorem import Certificate, Theorem
+from olx.theorem import Theorem
 
 
 @public

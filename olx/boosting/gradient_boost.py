@@ -53,12 +53,13 @@ from olx._pytree import pytree, static
 from olx._refusal import own_name, public
 from olx.boosting import _stages
 from olx.boosting._stages import Account, Numbers, Stages
+from olx.certificate import Certificate
 from olx.core import Feedback, Learner, Scalar
 from olx.frameworks import copies
 from olx.frameworks.accounts import CONVEX
 from olx.frameworks.lift import dot
 from olx.losses.score import ScoreLoss
-from olx.theorem import About, Certificate, Theorem
+from olx.theorem import About, Theorem
 
 
 @pytree

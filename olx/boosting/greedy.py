@@ -46,10 +46,11 @@ from olx.boosting.gradient_boost import update as span_update
 from olx.boosting.gradient_boost_hull import HullHparams, steps_of
 from olx.boosting.gradient_boost_hull import stages_of as hull_stages_of
 from olx.boosting.gradient_boost_hull import update as hull_update
+from olx.certificate import UNIT_WEIGHTS, Certificate
 from olx.core import Feedback, Learner, Scalar
 from olx.facts import of_wrapper
 from olx.frameworks.lift import dot
-from olx.theorem import UNIT_WEIGHTS, About, Certificate, Theorem
+from olx.theorem import About, Theorem
 from olx.wrapper import INNER, lift_needs
 
 

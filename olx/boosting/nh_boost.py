@@ -35,10 +35,11 @@ from olx import _check as check
 from olx import _numeric as safe
 from olx._refusal import public
 from olx.boosting.booster import BoosterHparams, Coefficient, one, weighted
+from olx.certificate import UNIT_WEIGHTS, Certificate
 from olx.core import Feedback, Learner, Scalar
 from olx.experts.base import ExpertHparams
 from olx.experts.normal_hedge import normal_hedge, normal_hedge_dt
-from olx.theorem import UNIT_WEIGHTS, About, Certificate, Theorem
+from olx.theorem import About, Theorem
 
 AHEAD = "the mean edge must be more than half of `theta`"
 

@@ -63,9 +63,10 @@ from olx.boosting.boost import (
     table_rule,
     votes,
 )
+from olx.certificate import Certificate
 from olx.core import Feedback, Learner, Scalar
 from olx.losses.margin import mistaken
-from olx.theorem import About, Certificate, Theorem, is_about
+from olx.theorem import About, Theorem, is_about
 
 
 @pytree

@@ -46,9 +46,10 @@ from olx.boosting.boost import (
     votes,
 )
 from olx.boosting.online_bbm import at_most, sums
+from olx.certificate import Certificate
 from olx.core import Feedback, Learner, Scalar
 from olx.losses.margin import mistaken
-from olx.theorem import About, Certificate, Theorem
+from olx.theorem import About, Theorem
 
 
 @pytree

@@ -36,9 +36,10 @@ from olx import _check as check
 from olx._pytree import pytree, static
 from olx._refusal import public
 from olx.boosting.booster import in_unit
+from olx.certificate import Certificate
 from olx.core import Feedback, Learner, Process, Scalar
 from olx.schedules.fixed import as_schedule
-from olx.theorem import About, Certificate, Theorem
+from olx.theorem import About, Theorem
 
 STEPS = "steps must be at most 1"
 UNIT = "hypotheses must be at most 1 in mean square"

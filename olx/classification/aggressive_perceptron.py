@@ -56,6 +56,7 @@ from olx import _check as check
 from olx import _numeric as safe
 from olx._pytree import pytree
 from olx._refusal import RefusedType, public
+from olx.certificate import DOMAIN, UNIT_WEIGHTS, Certificate
 from olx.convex.norms import Norm
 from olx.core import Feedback, Learner, Scalar
 from olx.facts import Facts, Rowwise
@@ -69,17 +70,7 @@ from olx.losses.margin import margin, short
 from olx.losses.score import signs
 from olx.mirrors.base import MirrorMap
 from olx.schedules.mistakes import mistakes as mistake_schedule
-from olx.theorem import (
-    DOMAIN,
-    MET,
-    UNIT_WEIGHTS,
-    ZERO,
-    About,
-    Certificate,
-    Theorem,
-    latest,
-    summed,
-)
+from olx.theorem import MET, ZERO, About, Theorem, latest, summed
 
 
 @pytree

@@ -47,13 +47,14 @@ from olx import _numeric as safe
 from olx._clock import Clock
 from olx._pytree import pytree
 from olx._refusal import public
+from olx.certificate import DOMAIN, UNIT_WEIGHTS, Certificate
 from olx.convex import norms
 from olx.core import Feedback, Learner, Scalar
 from olx.facts import Facts, Lump, Lumps
 from olx.frameworks.lift import dot
 from olx.losses.margin import mistaken
 from olx.losses.score import signs
-from olx.theorem import DOMAIN, MET, UNIT_WEIGHTS, ZERO, About, Certificate, Theorem, summed
+from olx.theorem import MET, ZERO, About, Theorem, summed
 
 
 @pytree

@@ -50,6 +50,7 @@ from olx import _numeric as safe
 from olx._pytree import pytree
 from olx._refusal import public
 from olx._words import computed
+from olx.certificate import UNIT_WEIGHTS, Certificate
 from olx.core import Feedback, Learner, Scalar
 from olx.facts import AddsContext, Facts, Rowwise
 from olx.frameworks.lift import dot, transposed
@@ -57,7 +58,7 @@ from olx.losses.classes import class_rows, labels
 from olx.losses.hinges import hinge
 from olx.losses.margin import margin, mistaken
 from olx.losses.score import ScoreLoss, signs
-from olx.theorem import MET, UNIT_WEIGHTS, ZERO, Certificate, largest, summed
+from olx.theorem import MET, ZERO, largest, summed
 
 
 @pytree

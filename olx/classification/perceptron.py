@@ -32,6 +32,7 @@ from jaxtyping import PyTree
 from olx import _check as check
 from olx._refusal import public
 from olx._words import computed
+from olx.certificate import Certificate
 from olx.core import Learner, Scalar
 from olx.frameworks import mistakes
 from olx.frameworks.ascents.base import conservative
@@ -41,7 +42,7 @@ from olx.frameworks.primal_dual import DualAscentHparams, DualAscentState
 from olx.losses.hinges import hinge
 from olx.mirrors.euclidean import euclidean
 from olx.mirrors.pnorm import pnorm
-from olx.theorem import About, Certificate, Theorem
+from olx.theorem import About, Theorem
 
 
 @public

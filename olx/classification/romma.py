@@ -39,13 +39,14 @@ from olx import _check as check
 from olx import _numeric as safe
 from olx._pytree import pytree
 from olx._refusal import public
+from olx.certificate import Certificate
 from olx.convex import norms
 from olx.core import Feedback, Learner, Scalar
 from olx.facts import Facts, Lump, Lumps
 from olx.frameworks.lift import dot
 from olx.losses.margin import margin, short
 from olx.losses.score import signs
-from olx.theorem import MET, ZERO, Certificate, summed
+from olx.theorem import MET, ZERO, summed
 
 
 @pytree

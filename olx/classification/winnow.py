@@ -41,6 +41,7 @@ from olx import _check as check
 from olx import _numeric as safe
 from olx._refusal import RefusedType, own_name, public
 from olx._words import computed
+from olx.certificate import Certificate
 from olx.convex import norms
 from olx.core import STEP, Feedback, Learner, Process, Scalar
 from olx.frameworks.ascents.base import conservative
@@ -62,7 +63,7 @@ from olx.mirrors.entropy import negative_entropy
 from olx.mirrors.orthant_entropy import unnormalized_entropy
 from olx.mirrors.signed_entropy import signed_entropy
 from olx.schedules.mistakes import MistakesStats, mistakes
-from olx.theorem import About, Certificate, Theorem
+from olx.theorem import About, Theorem
 
 
 @public

@@ -16,6 +16,7 @@ from jaxtyping import PyTree
 from olx import _check as check
 from olx._cache import compiled
 from olx._refusal import RefusedType, public
+from olx.certificate import Certificates
 from olx.core import Batch, Learner, Loss, Rounds, Run, Trace
 from olx.engine.arguments import check_batch, check_game
 from olx.engine.execute import Options, execute
@@ -27,7 +28,7 @@ from olx.engine.with_theorems import sides, with_theorems
 from olx.frameworks.lift import find_inner
 from olx.keep import Keep
 from olx.streams.sparse_rows import SparseRows
-from olx.theorem import Certificates, Theorem, follow, is_about, start
+from olx.theorem import Theorem, advance, is_about, start
 from olx.trace_checks import accept, check_rows, finite, vouched
 
 
@@ -138,7 +139,7 @@ def _fold(learner: Learner, asked: tuple[Theorem, ...], trace: Trace, u: PyTree)
 
     def step(ledgers: tuple, here: Trace):
         new = tuple(
-            follow(one, learner.hparams, ledger, *here, u)
+            advance(one, learner.hparams, ledger, *here, u)
             for one, ledger in zip(asked, ledgers, strict=True)
         )
         return new, tuple(dataclasses.replace(ledger.sides, so_far=None) for ledger in new)

@@ -36,6 +36,7 @@ LEARNERS = (  # packages and modules whose functions and records make learners
     "olx._numeric",
     "olx.alignment",
     "olx.boosting",
+    "olx.certificate",
     "olx.classification",
     "olx.convex",
     "olx.core",

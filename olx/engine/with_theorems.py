@@ -9,9 +9,10 @@ from typing import NamedTuple
 from jaxtyping import PyTree
 
 from olx._pytree import pytree
+from olx.certificate import Certificate
 from olx.core import Feedback, Learner, without_refresh
 from olx.facts import Facts
-from olx.theorem import Certificate, Ledger, Theorem, follow, start
+from olx.theorem import Ledger, Theorem, advance, start
 from olx.wrapper import INNER, lift_needs, lift_refresh
 
 
@@ -47,7 +48,7 @@ def predict(hp: TheoremHparams, state: TheoremState, context: PyTree) -> PyTree:
 
 def update(hp: TheoremHparams, state: TheoremState, feedback: Feedback) -> TheoremState:
     ledgers = tuple(
-        follow(one, hp.inner.hparams, ledger, state.inner, feedback, hp.u)
+        advance(one, hp.inner.hparams, ledger, state.inner, feedback, hp.u)
         for one, ledger in zip(hp.theorems, state.ledgers, strict=True)
     )
     return TheoremState(without_refresh(hp.inner).update(state.inner, feedback), ledgers)

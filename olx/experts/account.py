@@ -24,10 +24,11 @@ from olx import _clock as clock
 from olx import _numeric as safe
 from olx._clock import Clock
 from olx._pytree import as_tree
+from olx.certificate import DOMAIN, Certificate
 from olx.convex import _domain
 from olx.core import Feedback, Learner, Scalar
 from olx.experts.base import ExpertHparams, ExpertState, Seen, seen
-from olx.theorem import DOMAIN, About, Certificate, Theorem, add_terms, first_sums
+from olx.theorem import About, Theorem, add_terms, first_sums
 
 LIGHT = "weights must be at most 1"
 

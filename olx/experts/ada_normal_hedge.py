@@ -26,12 +26,13 @@ from jaxtyping import Array, Float, PyTree
 from olx import _check as check
 from olx import _numeric as safe
 from olx._refusal import public
+from olx.certificate import Certificate
 from olx.core import Learner, Scalar
 from olx.experts.account import Account, certificate, expert_theorem, mixture, relative_entropy
 from olx.experts.base import ExpertHparams, ExpertState, Seen, Weights, expert_learner
 from olx.experts.normal_hedge import normal_weights, regret_bound
 from olx.experts.normal_hedge import price as price_of
-from olx.theorem import ZERO, About, Certificate, Theorem, latest
+from olx.theorem import ZERO, About, Theorem, latest
 
 
 class AdaNormalHedgeStats(NamedTuple):

@@ -31,6 +31,7 @@ from olx import _check as check
 from olx import _numeric as safe
 from olx._pytree import pytree
 from olx._refusal import own_name, public
+from olx.certificate import Certificate
 from olx.core import Feedback, Learner, Rounds, Scalar
 from olx.experts.account import LIGHT
 from olx.experts.base import ExpertHparams, clip_to_unit, for_estimates
@@ -38,7 +39,7 @@ from olx.experts.potential_experts import learn as learn_positions
 from olx.experts.sampled import draw
 from olx.losses.points import linear_feedback, linear_loss
 from olx.needs import Need
-from olx.theorem import MET, Certificate, latest, summed
+from olx.theorem import MET, latest, summed
 from olx.wrapper import WrapperView, lift_needs
 
 

@@ -25,12 +25,13 @@ from jaxtyping import Array, Bool, Float, Int, PyTree
 from olx import _check as check
 from olx._pytree import pytree
 from olx._refusal import public
+from olx.certificate import UNIT_WEIGHTS, Certificate
 from olx.core import Feedback, Learner, Rounds
 from olx.experts.ada_normal_hedge import ada_normal_hedge
 from olx.experts.base import ExpertState
 from olx.losses.points import linear_feedback
 from olx.needs import Need
-from olx.theorem import UNIT_WEIGHTS, Certificate, Theorem
+from olx.theorem import Theorem
 from olx.wrapper import WrapperView, lift_needs
 
 

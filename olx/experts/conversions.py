@@ -24,8 +24,9 @@ from optax import tree
 from olx import _check as check
 from olx._pytree import pytree, static
 from olx._refusal import public
+from olx.certificate import Certificate
 from olx.core import Feedback, Learner, Scalar
-from olx.theorem import MET, About, Certificate, Theorem, summed
+from olx.theorem import MET, About, Theorem, summed
 from olx.wrapper import WrapperView, lift_needs, lift_theorems
 
 

@@ -40,8 +40,9 @@ from olx import _check as check
 from olx import _numeric as safe
 from olx._pytree import pytree, static
 from olx._refusal import RefusedType, RefusedValue, public
+from olx.certificate import Certificate
 from olx.core import Feedback, Learner, Scalar
-from olx.theorem import MET, Certificate, latest, summed
+from olx.theorem import MET, latest, summed
 
 _LARGEST_TABLE = 2**27
 

@@ -20,11 +20,12 @@ from jaxtyping import Array, Float
 
 from olx import _check as check
 from olx._refusal import public
+from olx.certificate import Certificate
 from olx.core import Feedback, Learner, Scalar
 from olx.experts.bandit import BanditHparams, BanditState, bandit, estimate
 from olx.experts.base import prior_need
 from olx.experts.gibbs import Account, exponential_sides, open_exponential
-from olx.theorem import Certificate, Theorem
+from olx.theorem import Theorem
 
 
 class WeightsState(NamedTuple):

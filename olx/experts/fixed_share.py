@@ -24,6 +24,7 @@ from jaxtyping import Array, Bool, Float, PyTree
 from olx import _check as check
 from olx._pytree import pytree
 from olx._refusal import public
+from olx.certificate import Certificate
 from olx.core import Learner, Scalar
 from olx.experts.account import (
     Account,
@@ -37,7 +38,7 @@ from olx.experts.account import (
 )
 from olx.experts.base import ExpertHparams, ExpertState, Seen, Weights, expert_learner, lowest
 from olx.experts.hedge import mix_gap
-from olx.theorem import MET, ZERO, About, Certificate, latest
+from olx.theorem import MET, ZERO, About, latest
 
 
 @pytree

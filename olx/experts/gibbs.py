@@ -26,12 +26,13 @@ from jaxtyping import Array, Bool, Float, PyTree
 from olx import _check as check
 from olx._pytree import pytree
 from olx._refusal import public
+from olx.certificate import DOMAIN, Certificate
 from olx.convex import _domain
 from olx.core import Feedback, Learner, Scalar
 from olx.experts.base import prior_need
 from olx.experts.particles import mean_of
 from olx.experts.sampled import draw
-from olx.theorem import DOMAIN, Certificate, Theorem
+from olx.theorem import Theorem
 
 
 @pytree

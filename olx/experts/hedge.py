@@ -48,6 +48,7 @@ from jaxtyping import Array, Bool, Float, PyTree
 
 from olx import _numeric as safe
 from olx._refusal import public
+from olx.certificate import Certificate
 from olx.core import Learner, Process, Scalar
 from olx.experts.account import Account, certificate, expert_theorem, mixture, relative_entropy
 from olx.experts.base import (
@@ -60,7 +61,7 @@ from olx.experts.base import (
     lowest,
 )
 from olx.schedules.fixed import as_schedule, no_stats
-from olx.theorem import MET, ZERO, Certificate, latest
+from olx.theorem import MET, ZERO, latest
 
 
 class HedgeStats(NamedTuple):

@@ -20,10 +20,11 @@ from optax import tree
 
 from olx import _check as check
 from olx._refusal import public
+from olx.certificate import Certificate
 from olx.core import Feedback, Learner, Rounds
 from olx.losses.points import linear_feedback
 from olx.needs import Need
-from olx.theorem import Certificate, Theorem
+from olx.theorem import Theorem
 from olx.wrapper import WrapperView, lift_needs
 
 

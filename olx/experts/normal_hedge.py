@@ -55,11 +55,12 @@ from olx import _clock as clock
 from olx import _numeric as safe
 from olx._clock import Clock
 from olx._refusal import public
+from olx.certificate import Certificate
 from olx.convex.roots import root
 from olx.core import Learner, Scalar
 from olx.experts.account import Account, certificate, expert_theorem, mixture, relative_entropy
 from olx.experts.base import ExpertHparams, ExpertState, Seen, Weights, expert_learner, expm1
-from olx.theorem import ZERO, Certificate
+from olx.theorem import ZERO
 
 
 @public

@@ -26,12 +26,13 @@ from jaxtyping import Array, Float, PyTree
 from olx import _check as check
 from olx._pytree import pytree
 from olx._refusal import own_name, public
+from olx.certificate import DOMAIN, Certificate
 from olx.core import Feedback, Learner, Scalar
 from olx.experts.account import for_mixtures, unit_of
 from olx.experts.base import ExpertHparams
 from olx.experts.quantiles import Share, at_quantile, rank_of
 from olx.losses.points import linear_feedback
-from olx.theorem import DOMAIN, About, Certificate, Theorem
+from olx.theorem import About, Theorem
 from olx.wrapper import WrapperView, lift_needs
 
 

@@ -27,10 +27,11 @@ from olx import _clock as clock
 from olx._clock import Clock
 from olx._pytree import as_tree
 from olx._refusal import public
+from olx.certificate import Certificate
 from olx.core import Learner, Scalar
 from olx.experts.account import LIGHT, Account, expert_theorem
 from olx.experts.base import ExpertHparams, ExpertState, Seen, Weights, expert_learner
-from olx.theorem import ZERO, Certificate, latest
+from olx.theorem import ZERO, latest
 
 Potential = Callable[[Array, Array], Array]
 

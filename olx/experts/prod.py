@@ -42,6 +42,7 @@ from jaxtyping import Array, Float, PyTree
 
 from olx import _check as check
 from olx._refusal import public
+from olx.certificate import Certificate
 from olx.core import Learner, Scalar
 from olx.experts.account import Account, certificate, expert_theorem, mixture, relative_entropy
 from olx.experts.base import (
@@ -53,7 +54,7 @@ from olx.experts.base import (
     expert_learner,
     light,
 )
-from olx.theorem import ZERO, Certificate, Theorem, latest
+from olx.theorem import ZERO, Theorem, latest
 
 
 @public

@@ -22,11 +22,12 @@ from jaxtyping import Array, Float, PyTree
 from olx import _check as check
 from olx._pytree import pytree, static
 from olx._refusal import RefusedType, own_name, public
+from olx.certificate import Certificate
 from olx.core import Learner
 from olx.experts.account import Account, expert_theorem, for_mixtures, in_units, unit_of
 from olx.experts.base import ExpertHparams, ExpertState, Seen
 from olx.experts.hedge import has_fixed_step, step_of
-from olx.theorem import ZERO, About, Certificate, Theorem, latest
+from olx.theorem import ZERO, About, Theorem, latest
 
 UNIFORM = "the prior must be uniform"
 

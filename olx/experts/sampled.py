@@ -38,6 +38,7 @@ from olx import _check as check
 from olx import _numeric as safe
 from olx._pytree import pytree
 from olx._refusal import public
+from olx.certificate import Certificate
 from olx.core import Feedback, Learner, Scalar
 from olx.experts.account import Account, add_round, certificate, mixture, open_account
 from olx.experts.ada_normal_hedge import weigh as by_ada_normal
@@ -46,7 +47,7 @@ from olx.experts.hedge import has_fixed_step, step_of
 from olx.experts.normal_hedge import learn_dt as by_normal_hedge_dt
 from olx.experts.quantiles import log_cosh
 from olx.losses.points import linear_feedback
-from olx.theorem import About, Certificate, Theorem
+from olx.theorem import About, Theorem
 from olx.wrapper import INNER, lift_needs
 
 

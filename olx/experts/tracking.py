@@ -40,6 +40,7 @@ from jaxtyping import Array, Bool, Float, Int, PyTree, UInt32
 from olx import _check as check
 from olx._pytree import pytree, static
 from olx._refusal import RefusedType, public
+from olx.certificate import Certificate
 from olx.core import Learner, Scalar
 from olx.experts.account import (
     Account,
@@ -53,7 +54,7 @@ from olx.experts.account import (
 )
 from olx.experts.base import ExpertHparams, ExpertState, Seen, Weights, expert_learner
 from olx.experts.normal_hedge import normal_weights
-from olx.theorem import MET, ZERO, About, Certificate, Theorem, latest
+from olx.theorem import MET, ZERO, About, Theorem, latest
 
 COPIED = "intervals must start in the first `rounds` rounds"
 

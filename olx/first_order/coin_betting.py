@@ -44,9 +44,10 @@ from olx import _numeric as safe
 from olx._clock import Clock
 from olx._pytree import like, pytree
 from olx._refusal import public
+from olx.certificate import Certificate
 from olx.core import Feedback, Learner, Scalar
 from olx.facts import Facts, Rowwise, Separable
-from olx.theorem import MET, ZERO, Certificate, latest, summed
+from olx.theorem import MET, ZERO, latest, summed
 
 
 @pytree

@@ -34,9 +34,10 @@ from olx import _check as check
 from olx import _numeric as safe
 from olx._pytree import pytree
 from olx._refusal import public
+from olx.certificate import Certificate
 from olx.core import Feedback, Learner, Scalar
 from olx.facts import Facts, Separable
-from olx.theorem import ZERO, Certificate, summed
+from olx.theorem import ZERO, summed
 
 
 @pytree

@@ -24,13 +24,14 @@ from optax import tree
 from olx import _check as check
 from olx._refusal import public
 from olx._words import computed
+from olx.certificate import DOMAIN, UNIT_WEIGHTS, Certificate
 from olx.core import Feedback, Learner, Scalar
 from olx.frameworks.ftrl import FTRLHparams, FTRLState, ftrl
 from olx.frameworks.lift import dot
 from olx.mirrors.base import MirrorMap
 from olx.mirrors.pnorm import pnorm
 from olx.regularizers.growing import largest_context
-from olx.theorem import DOMAIN, MET, UNIT_WEIGHTS, ZERO, Certificate, latest, summed
+from olx.theorem import MET, ZERO, latest, summed
 
 
 @public

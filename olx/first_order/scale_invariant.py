@@ -56,6 +56,7 @@ from olx import _numeric as safe
 from olx._numeric import Sum
 from olx._pytree import pytree
 from olx._refusal import own_name, public
+from olx.certificate import Certificate
 from olx.core import Feedback, Learner, Scalar
 from olx.facts import Facts, Rowwise
 from olx.frameworks import accounts
@@ -64,7 +65,7 @@ from olx.frameworks.ftrl import FTRLHparams, FTRLState, ftrl
 from olx.regularizers import scale_invariant_adagrad as adagrad_regularizer
 from olx.regularizers import scale_invariant_pnorm as pnorm_regularizer
 from olx.regularizers.scale_invariant import adagrad_level, exponent, pnorm_level
-from olx.theorem import Certificate, Theorem
+from olx.theorem import Theorem
 
 
 @public

@@ -31,12 +31,13 @@ from olx import _numeric
 from olx._numeric import Sum
 from olx._pytree import pytree
 from olx._refusal import public
+from olx.certificate import Certificate
 from olx.core import Feedback, Learner, Scalar
 from olx.frameworks import accounts
 from olx.frameworks.accounts import Master, Step
 from olx.mirrors.base import MirrorMap
 from olx.mirrors.combinators import scale
-from olx.theorem import Certificate, Theorem
+from olx.theorem import Theorem
 
 
 @pytree

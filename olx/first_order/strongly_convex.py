@@ -47,6 +47,7 @@ from olx._clock import Clock
 from olx._pytree import pytree
 from olx._refusal import public
 from olx._words import computed
+from olx.certificate import DOMAIN, Certificate
 from olx.convex.sets import ConvexSet
 from olx.core import Feedback, Learner, Scalar
 from olx.frameworks import accounts
@@ -55,7 +56,7 @@ from olx.frameworks.md import MDHparams, MDState, md
 from olx.mirrors.base import MirrorMap, start_inside
 from olx.mirrors.euclidean import euclidean
 from olx.schedules.fixed import DecayHparams, decay
-from olx.theorem import DOMAIN, About, Certificate, Theorem
+from olx.theorem import About, Theorem
 
 
 @public

@@ -46,9 +46,10 @@ from olx import _check as check
 from olx import _clock as clock
 from olx._clock import Clock
 from olx._numeric import Sum
+from olx.certificate import DOMAIN, UNIT_WEIGHTS, Certificate
 from olx.core import Feedback, Scalar
 from olx.mirrors.base import MirrorMap
-from olx.theorem import DOMAIN, UNIT_WEIGHTS, Certificate, Theorem
+from olx.theorem import Theorem
 
 
 class Step(NamedTuple):

@@ -26,6 +26,7 @@ from optax import tree
 
 from olx import _check as check
 from olx._refusal import public
+from olx.certificate import DOMAIN, Certificate
 from olx.core import Feedback, Learner, Process, Scalar
 from olx.facts import Decision, Facts, Lump, Lumps, Rowwise
 from olx.frameworks import primal_dual
@@ -38,7 +39,7 @@ from olx.losses.margin import margin, tie_if_rounding
 from olx.losses.score import ScoreLoss, check_convex, of_score
 from olx.mirrors.base import MirrorMap
 from olx.schedules.fixed import as_schedule
-from olx.theorem import DOMAIN, Certificate, Theorem
+from olx.theorem import Theorem
 from olx.wrapper import LOSS, lift_needs
 
 

@@ -41,13 +41,14 @@ from olx import _numeric
 from olx._numeric import Sum
 from olx._pytree import as_tree, pytree, static
 from olx._refusal import RefusedType, own_name, public
+from olx.certificate import DOMAIN, Certificate
 from olx.core import Feedback, Learner, Process, Scalar
 from olx.facts import Facts, Separable
 from olx.frameworks import accounts
 from olx.frameworks.accounts import Regret, Step
 from olx.mirrors.base import MirrorMap
 from olx.regularizers.growing import as_regularizer, constant, constant_init
-from olx.theorem import DOMAIN, About, Certificate, Theorem
+from olx.theorem import About, Theorem
 
 
 @pytree

@@ -28,12 +28,13 @@ from olx import _check as check
 from olx import _numeric as safe
 from olx._pytree import pytree
 from olx._refusal import public
+from olx.certificate import Certificate
 from olx.core import Feedback, Learner, Scalar
 from olx.facts import AddsContext, Facts, Rowwise
 from olx.frameworks.lift import dot, transposed
 from olx.losses.classes import class_rows
 from olx.losses.score import ScoreLoss, check_convex
-from olx.theorem import ZERO, Certificate, latest, summed
+from olx.theorem import ZERO, latest, summed
 from olx.wrapper import LOSS, lift_needs
 
 

@@ -34,6 +34,7 @@ from optax import tree
 from olx import _check as check
 from olx._pytree import as_tree, pytree
 from olx._refusal import public
+from olx.certificate import DOMAIN, Certificate
 from olx.convex.sets import ConvexSet
 from olx.core import Feedback, Learner, Loss, Process, Scalar
 from olx.facts import AddsGradient, Facts
@@ -44,7 +45,7 @@ from olx.frameworks.omd import coordinates_of
 from olx.mirrors.base import MirrorMap, start_inside
 from olx.mirrors.euclidean import euclidean
 from olx.schedules.fixed import as_schedule, no_stats
-from olx.theorem import DOMAIN, About, Certificate, Theorem
+from olx.theorem import About, Theorem
 
 
 @pytree

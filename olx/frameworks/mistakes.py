@@ -26,6 +26,7 @@ from jaxtyping import Array, Bool, Float, PyTree
 
 from olx import _check as check
 from olx._refusal import public
+from olx.certificate import DOMAIN, UNIT_WEIGHTS, Certificate
 from olx.core import Feedback, Learner, Scalar
 from olx.frameworks import primal_dual
 from olx.frameworks.ascents.base import conservative, uniform
@@ -35,7 +36,7 @@ from olx.losses.class_hinges import multiclass_hinge
 from olx.losses.hinges import hinge
 from olx.losses.margin import margin, mistaken
 from olx.mirrors.base import MirrorMap
-from olx.theorem import DOMAIN, UNIT_WEIGHTS, About, Certificate, Theorem
+from olx.theorem import About, Theorem
 
 
 class Tally(NamedTuple):

@@ -29,6 +29,7 @@ from optax import tree
 from olx import _check as check
 from olx import _numeric as safe
 from olx._pytree import pytree
+from olx.certificate import DOMAIN, Certificate
 from olx.core import Feedback, Process, Scalar
 from olx.frameworks.accounts import constants
 from olx.frameworks.ascents.base import Ascent, Problem, move, slope
@@ -37,7 +38,7 @@ from olx.losses.score import ScoreLoss
 from olx.mirrors.base import MirrorMap
 from olx.schedules.fixed import SelfBoundedHparams, at_horizon, no_stats
 from olx.schedules.roots import own_loss_at, root_norms_at, root_rounds_at
-from olx.theorem import DOMAIN, Certificate, Theorem
+from olx.theorem import Theorem
 
 
 @pytree

@@ -42,12 +42,13 @@ from optax import tree
 from olx import _check as check
 from olx._pytree import pytree
 from olx._refusal import RefusedType, public
+from olx.certificate import DOMAIN, Certificate
 from olx.core import Feedback, Learner, Scalar
 from olx.frameworks.accounts import constants
 from olx.frameworks.games import Game, HingeRule, Turn, projected_ascent
 from olx.frameworks.primal_dual import finite
 from olx.mirrors.base import MirrorMap
-from olx.theorem import DOMAIN, MET, ZERO, Certificate, latest, summed
+from olx.theorem import MET, ZERO, latest, summed
 from olx.wrapper import WrapperView, lift_needs
 
 

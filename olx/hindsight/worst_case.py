@@ -39,6 +39,7 @@ from olx import _numeric as safe
 from olx._cache import compiled
 from olx._pytree import as_tree, pytree
 from olx._refusal import RefusedType, RefusedValue, public
+from olx.certificate import Certificates
 from olx.convex.sets import ConvexSet
 from olx.core import Learner, Loss, Rounds, Scalar
 from olx.engine.arguments import check_game
@@ -51,7 +52,7 @@ from olx.hindsight.stream_sets import Part, StreamSet, draw_values, refuse_unbou
 from olx.record import trace
 from olx.streams.checks import check_params, judge, needs_of
 from olx.streams.stream import Stream
-from olx.theorem import Certificates, Theorem
+from olx.theorem import Theorem
 
 
 class Looseness(NamedTuple):

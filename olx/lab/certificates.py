@@ -18,6 +18,7 @@ from jaxtyping import Array, PyTree
 import olx
 from olx._cache import compiled
 from olx._pytree import as_tree
+from olx.certificate import DIVERGED, DOMAIN, Certificate, Certificates, SoFar
 from olx.convex.sets import ConvexSet
 from olx.core import Learner, Loss, Rounds
 from olx.engine.certify import asked_of, replayed
@@ -27,7 +28,7 @@ from olx.lab.data import Dataset
 from olx.lab.experiment import Experiment
 from olx.lab.jobs import Asked
 from olx.lab.prepare import Game
-from olx.theorem import DIVERGED, DOMAIN, Certificate, Certificates, SoFar, Theorem
+from olx.theorem import Theorem
 
 Make = Callable[[], Learner]  # a learner with its numbers in the precision of JAX
 Shown = tuple[np.ndarray, np.ndarray]  # rounds, and the cumulative loss after each of them

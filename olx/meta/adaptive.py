@@ -43,10 +43,11 @@ from jaxtyping import Array, Bool, Float, Int, PyTree
 from olx import _check as check
 from olx._pytree import pytree, static
 from olx._refusal import RefusedValue, public
+from olx.certificate import DOMAIN, Certificate
 from olx.convex import _domain
 from olx.core import Feedback, Learner, Scalar
 from olx.meta.mix import its_own, mean
-from olx.theorem import DOMAIN, Certificate, Theorem
+from olx.theorem import Theorem
 from olx.wrapper import INNER, lift_needs
 
 _NEVER = -1e30  # the logarithm of weight 0; finite, so that differences and gradients are finite

@@ -22,9 +22,10 @@ from jaxtyping import Array, Float, PyTree
 from olx import _check as check
 from olx._pytree import pytree
 from olx._refusal import RefusedType, own_name, public
+from olx.certificate import Certificate
 from olx.core import Batch, Feedback, Learner
 from olx.losses.points import linear_feedback
-from olx.theorem import Certificate, Theorem
+from olx.theorem import Theorem
 from olx.wrapper import WrapperView, lift_needs
 
 Experts = Learner | tuple[Learner, ...]

@@ -40,13 +40,14 @@ from jaxtyping import Array, Float, PyTree
 from olx import _check as check
 from olx._pytree import pytree
 from olx._refusal import public
+from olx.certificate import UNIT_WEIGHTS, Certificate
 from olx.core import Feedback, Learner, Scalar
 from olx.facts import Facts, Rowwise
 from olx.frameworks.lift import dot, transposed
 from olx.frameworks.mistakes import solved
 from olx.losses.classes import class_rows, labels
 from olx.losses.margin import hot
-from olx.theorem import MET, UNIT_WEIGHTS, ZERO, Certificate, summed
+from olx.theorem import MET, ZERO, summed
 
 
 @pytree

@@ -55,6 +55,7 @@ from jaxtyping import PyTree
 from olx import _check as check
 from olx._refusal import public, public_as
 from olx._words import computed
+from olx.certificate import Certificate
 from olx.classification.perceptron import p_of, perceptron_mistakes
 from olx.classification.winnow import winnow_mistakes
 from olx.core import Learner, Scalar
@@ -67,7 +68,7 @@ from olx.losses.class_hinges import multiclass_hinge
 from olx.mirrors.entropy import negative_entropy
 from olx.mirrors.euclidean import euclidean
 from olx.mirrors.pnorm import pnorm
-from olx.theorem import About, Certificate, Theorem
+from olx.theorem import About, Theorem
 
 
 @public_as("multiclass.perceptron")

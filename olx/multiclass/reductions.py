@@ -36,6 +36,7 @@ from jaxtyping import Array, Float, PyTree
 from olx import _check as check
 from olx._pytree import pytree, static
 from olx._refusal import RefusedType, RefusedValue, own_name, public
+from olx.certificate import Certificate
 from olx.core import Feedback, Learner, Rounds
 from olx.facts import AddsContext, Facts, of_wrapper
 from olx.frameworks import copies
@@ -44,7 +45,7 @@ from olx.losses.hinges import hinge
 from olx.losses.margin import hot, mistaken
 from olx.losses.score import ScoreLoss, of_score
 from olx.needs import Need
-from olx.theorem import Certificate, summed
+from olx.theorem import summed
 from olx.wrapper import WrapperView, lift_needs
 
 

@@ -36,11 +36,12 @@ from olx import _check as check
 from olx import _numeric as safe
 from olx._pytree import pytree
 from olx._refusal import RefusedType, RefusedValue, public
+from olx.certificate import Certificate
 from olx.core import Feedback, Learner, Rounds, Scalar
 from olx.frameworks.lift import model, score_rows
 from olx.losses.ranks import PADDING, average_pairs, max_pairs, pairs
 from olx.losses.score import ScoreLoss
-from olx.theorem import ZERO, Certificate, latest, summed
+from olx.theorem import ZERO, latest, summed
 from olx.wrapper import LOSS, lift_needs
 
 

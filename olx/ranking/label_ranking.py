@@ -74,6 +74,7 @@ from jaxtyping import Array, Bool, Float, PyTree
 from olx import _check as check
 from olx._pytree import pytree
 from olx._refusal import RefusedType, own_name, public
+from olx.certificate import DOMAIN, Certificate
 from olx.core import Feedback, Learner, Process, Scalar
 from olx.facts import AddsContext, Facts, Rowwise
 from olx.losses.ranks import masks, parted
@@ -82,7 +83,7 @@ from olx.ranking import geometries
 from olx.ranking.geometries import EntropicState, EuclideanState, Geometry, Ranked, Update
 from olx.schedules.fixed import as_schedule, no_stats
 from olx.schedules.roots import root_norms_at, root_rounds_at
-from olx.theorem import DOMAIN, Certificate, Theorem
+from olx.theorem import Theorem
 
 
 @pytree

@@ -13,8 +13,9 @@ from jaxtyping import Array, Bool, Float
 from olx import _check as check
 from olx._pytree import pytree
 from olx._refusal import RefusedType
+from olx.certificate import UNIT_WEIGHTS, Certificate
 from olx.core import Feedback, Scalar
-from olx.theorem import MET, UNIT_WEIGHTS, ZERO, Certificate, latest
+from olx.theorem import MET, ZERO, latest
 
 INSIDE = "scores of `u` must not exceed `bound`"
 CURVED = "losses must have the curvature that was given"

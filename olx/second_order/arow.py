@@ -76,6 +76,7 @@ from optax import tree
 from olx import _check as check
 from olx._pytree import pytree
 from olx._refusal import public
+from olx.certificate import UNIT_WEIGHTS, Certificate
 from olx.core import Feedback, Learner, Scalar
 from olx.facts import Facts, Rowwise
 from olx.frameworks.lift import dot
@@ -93,7 +94,7 @@ from olx.second_order.rank_one import (
     row_and_score,
     weight_if,
 )
-from olx.theorem import MET, UNIT_WEIGHTS, ZERO, Certificate, summed
+from olx.theorem import MET, ZERO, summed
 
 
 @public

@@ -74,12 +74,13 @@ from olx import _check as check
 from olx import _numeric as safe
 from olx._pytree import pytree, static
 from olx._refusal import RefusedValue, public
+from olx.certificate import Certificate
 from olx.core import Feedback, Learner, Scalar
 from olx.frameworks.lift import dot
 from olx.second_order import _slab, sketch
 from olx.second_order.sketch import PERIOD, WHOLE, Sketch, dtype_of, empty_rows, orthonormal
 from olx.second_order.sketched_newton import SketchedNewtonHparams, SketchedNewtonState, step
-from olx.theorem import MET, ZERO, About, Certificate, Theorem, latest, summed
+from olx.theorem import MET, ZERO, About, Theorem, latest, summed
 
 _LEAST = 1 / 32  # of |det T|; below, the new row goes to the spare row
 

@@ -45,11 +45,12 @@ from olx import _clock as clock
 from olx import _numeric as safe
 from olx._clock import Clock
 from olx._refusal import public
+from olx.certificate import Certificate
 from olx.core import Feedback, Learner, Scalar
 from olx.second_order import _slab
 from olx.second_order._slab import SlabHparams
 from olx.second_order.rank_one import vector
-from olx.theorem import About, Certificate, Theorem, add_terms, first_sums, summed
+from olx.theorem import About, Theorem, add_terms, first_sums, summed
 
 
 class InvariantState(NamedTuple):

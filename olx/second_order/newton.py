@@ -54,6 +54,7 @@ from jaxtyping import Array, Bool, Float, PyTree
 from olx import _check as check
 from olx import _numeric as safe
 from olx._refusal import RefusedType, RefusedValue, public
+from olx.certificate import UNIT_WEIGHTS, Certificate
 from olx.core import Feedback, Learner, Scalar
 from olx.frameworks.mistakes import alike
 from olx.frameworks.omd import OMDHparams, OMDState
@@ -72,7 +73,7 @@ from olx.second_order.rank_one import (
     rank_one,
     vector,
 )
-from olx.theorem import MET, UNIT_WEIGHTS, ZERO, About, Certificate, Theorem, summed
+from olx.theorem import MET, ZERO, About, Theorem, summed
 
 
 @public

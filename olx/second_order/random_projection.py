@@ -56,13 +56,14 @@ from olx import _check as check
 from olx import _numeric as safe
 from olx._pytree import pytree, static
 from olx._refusal import public
+from olx.certificate import UNIT_WEIGHTS, Certificate
 from olx.core import Feedback, Learner, Scalar
 from olx.frameworks.lift import dot
 from olx.second_order import _slab, sketch, sketched_newton
 from olx.second_order.rank_one import changed_root
 from olx.second_order.sketch import Sketch, combined_weights, dtype_of, empty_rows, product
 from olx.second_order.sketched_newton import SketchedNewtonHparams, SketchedNewtonState, step
-from olx.theorem import UNIT_WEIGHTS, About, Certificate, Theorem
+from olx.theorem import About, Theorem
 
 
 @pytree

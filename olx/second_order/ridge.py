@@ -51,6 +51,7 @@ from jaxtyping import Array, Bool, Float, PyTree
 
 from olx import _check as check
 from olx._refusal import public
+from olx.certificate import UNIT_WEIGHTS, Certificate
 from olx.core import Feedback, Learner, Scalar
 from olx.second_order.rank_one import (
     RankOneHparams,
@@ -64,7 +65,7 @@ from olx.second_order.rank_one import (
     row_and_score,
     vector,
 )
-from olx.theorem import MET, UNIT_WEIGHTS, ZERO, Certificate, Theorem, largest, summed
+from olx.theorem import MET, ZERO, Theorem, largest, summed
 
 
 @public

@@ -45,6 +45,7 @@ from olx import _numeric as safe
 from olx._clock import Clock
 from olx._pytree import pytree
 from olx._refusal import own_name, public
+from olx.certificate import Certificate
 from olx.core import Feedback, Learner, Scalar
 from olx.facts import Facts, Refresh, Refreshed, Rowwise
 from olx.frameworks.lift import dot
@@ -60,7 +61,7 @@ from olx.second_order.sketch import (
     product,
     products,
 )
-from olx.theorem import Certificate, Theorem, add_terms, first_sums
+from olx.theorem import Theorem, add_terms, first_sums
 
 
 @pytree

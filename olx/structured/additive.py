@@ -39,10 +39,11 @@ from olx import _check as check
 from olx import _numeric as safe
 from olx._numeric import Sum
 from olx._refusal import RefusedType, public
+from olx.certificate import UNIT_WEIGHTS, Certificate
 from olx.core import Feedback, Scalar
 from olx.structured.losses import contrast
 from olx.structured.structure import Structure
-from olx.theorem import MET, UNIT_WEIGHTS, ZERO, Certificate, largest, latest, smallest
+from olx.theorem import MET, ZERO, largest, latest, smallest
 
 
 class Walk(NamedTuple):

@@ -45,12 +45,13 @@ from olx import _check as check
 from olx import _numeric as safe
 from olx._pytree import pytree, static
 from olx._refusal import RefusedType, public
+from olx.certificate import Certificate
 from olx.core import Feedback, Learner, Scalar
 from olx.structured import additive
 from olx.structured.additive import Account, StructuredState
 from olx.structured.losses import Contrast, PartsLoss, contrast, max_loss
 from olx.structured.structure import Structure
-from olx.theorem import Certificate, summed
+from olx.theorem import summed
 
 
 @pytree

@@ -42,13 +42,14 @@ from olx import _check as check
 from olx import _numeric as safe
 from olx._pytree import pytree
 from olx._refusal import public
+from olx.certificate import Certificate
 from olx.core import Feedback, Learner, Scalar
 from olx.frameworks.mistakes import solved
 from olx.structured import additive
 from olx.structured.additive import Account, StructuredState, Walk
 from olx.structured.losses import Contrast, contrast
 from olx.structured.structure import Structure
-from olx.theorem import Certificate, summed
+from olx.theorem import summed
 
 
 @pytree

@@ -10,6 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, PyTree
 
+from olx.certificate import Certificate, Certificates
 from olx.core import Learner, Loss, Rounds, Run
 from olx.engine.certify import certify
 from olx.engine.rollout import rollout
@@ -31,7 +32,6 @@ from olx.testing.report import (
     with_numbers,
 )
 from olx.testing.ties import tied_rounds
-from olx.theorem import Certificate, Certificates
 
 FACTORS = 1.0, 0.9, 0.7  # of the numbers of the learners in a sweep
 

@@ -344,7 +344,7 @@ def test_broken_conditions_are_named():
     assert broken(small(), STREAMS) == set()
     assert broken(small(bound=0.1), STREAMS) == {_stages.BOUNDED}
     heavy = STREAMS._replace(weight=2 * STREAMS.weight)
-    assert broken(small(), heavy) == {olx.theorem.UNIT_WEIGHTS}
+    assert broken(small(), heavy) == {olx.certificate.UNIT_WEIGHTS}
     own = dataclasses.replace(losses.squared, value_fn=doubled)
     found = broken(small(loss=own), STREAMS)
     assert found >= {_stages.STEEP, _stages.SMOOTH}

@@ -14,13 +14,13 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
+from olx.certificate import Certificates
 from olx.engine import checkpoint
 from olx.lab import store, tables
 from olx.lab.certificates import replayed
 from olx.lab.config import ConfigError, parse
 from olx.lab.run import run
 from olx.lab.show import certificates
-from olx.theorem import Certificates
 
 ROWS, FEATURES, ETAS = 60, 4, [0.03, 0.1, 0.3]
 SOURCE = np.random.default_rng(0)

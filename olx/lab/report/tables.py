@@ -7,9 +7,9 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
+from olx.certificate import DIVERGED
 from olx.lab.report import scores
 from olx.lab.report.scores import Score, Winners, configuration, plus_minus, short
-from olx.theorem import DIVERGED
 
 HOLDS, FAILS, LOST, NOT_MET = "holds", "fails", "diverged", "conditions not met"
 PART = "_seconds"  # the end of the name of a column of seconds
