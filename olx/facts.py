@@ -74,12 +74,12 @@ class Linear:
 
 
 @pytree
-class Lump:
+class Aggregate:
     """A term per entry of a vector, and an entry for a given term: many entries made one.
 
     A mirror map gives one if its conjugate is a function of the sum of the terms of a dual, up to a
     constant. Only gradients and `center` may move the dual: the map has no centering and its
-    `retract` is the identity, or the lump is additive.
+    `retract` is the identity, or the aggregate is additive.
 
     additive: the terms are exponentials, so one number may be subtracted from all entries, and
         decisions stay the same. `log_term` and `entry` are then linear.
@@ -88,11 +88,11 @@ class Lump:
     term: Partial  # (entries, level) -> the term of each, divided by exp(level)
     log_term: Partial  # entries -> the logarithm of the term of each; -inf for a term of 0
     entry: Partial  # the logarithm of a term -> an entry with this term
-    hollow: bool = static(default=True)  # whether an entry of 0 has a term of 0
+    zero_adds_nothing: bool = static(default=True)  # whether an entry of 0 has a term of 0
     additive: bool = static(default=False)
 
     def center(self, entries: PyTree) -> PyTree:
-        """The entries; if the lump is additive, minus one number so that the terms sum to 1.
+        """The entries; if the aggregate is additive, minus one number so that the terms sum to 1.
 
         Unlike the largest entry, this number is known if many entries are made one.
         """
@@ -103,17 +103,17 @@ class Lump:
 
 
 @dataclasses.dataclass(frozen=True)
-class Lumps:
+class HasAggregate:
     """A learner that uses one sum over all coordinates, such as a norm of its weights.
 
     Its state is one vector and numbers, or one array with such a vector per row, as for classes. It
     uses the entries of the array where the context is zero only through the sum of their terms over
     all rows, so one entry with this term could replace all of them. An
-    update multiplies all these entries by one factor, often 1; if the lump is additive, it
+    update multiplies all these entries by one factor, often 1; if the aggregate is additive, it
     subtracts one number from all of them instead. A predictor or a point learner.
     """
 
-    lump_fn: Callable[..., PyTree]  # hparams -> `Lump`
+    aggregate_fn: Callable[..., PyTree]  # hparams -> `Aggregate`
 
 
 @dataclasses.dataclass(frozen=True)
@@ -182,7 +182,7 @@ class Facts:
     """
 
     adds: AddsGradient | AddsContext | None = None
-    coordinates: Separable | Rowwise | Linear | Lumps | Refreshed | None = None
+    coordinates: Separable | Rowwise | Linear | HasAggregate | Refreshed | None = None
     refresh: Refresh | None = None
     decision: Decision | None = None
 

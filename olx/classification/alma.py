@@ -50,7 +50,7 @@ from olx._refusal import public
 from olx.certificate import DOMAIN, UNIT_WEIGHTS, Certificate
 from olx.convex import norms
 from olx.core import Feedback, Learner, Scalar
-from olx.facts import Facts, Lump, Lumps
+from olx.facts import Aggregate, Facts, HasAggregate
 from olx.frameworks.lift import dot
 from olx.losses.margin import mistaken
 from olx.losses.score import signs
@@ -97,7 +97,7 @@ def alma(
     asked = check.positive("margin", 8**0.5 / alpha if margin is None else margin)
     step = check.positive("step", step)
     hparams = ALMAHparams(alpha, p, asked, step)
-    needs, facts = (signs("alma"),), Facts(coordinates=Lumps(_lump))
+    needs, facts = (signs("alma"),), Facts(coordinates=HasAggregate(_aggregate))
     theorems = (regret_on_corrections, alma_mistakes(1.0))
     return Learner(hparams, init, predict, update, facts=facts, needs=needs, theorems=theorems)
 
@@ -164,7 +164,7 @@ def in_ball(hp: ALMAHparams, u: PyTree) -> Array:
     return norms.power(p / (p - 1), u) <= 1 + 1e3 * jnp.finfo(kind).eps
 
 
-def _lump(hp: ALMAHparams) -> Lump:
+def _aggregate(hp: ALMAHparams) -> Aggregate:
     return norms.squares() if hp.p is None else norms.powers(hp.p)
 
 

@@ -42,7 +42,7 @@ from olx._refusal import public
 from olx.certificate import Certificate
 from olx.convex import norms
 from olx.core import Feedback, Learner, Scalar
-from olx.facts import Facts, Lump, Lumps
+from olx.facts import Aggregate, Facts, HasAggregate
 from olx.frameworks.lift import dot
 from olx.losses.margin import margin, short
 from olx.losses.score import signs
@@ -77,7 +77,7 @@ def romma(threshold: Scalar = 0.0) -> Learner:
     True
     """
     hparams = ROMMAHparams(check.between("threshold", threshold, 0, 1))
-    facts, needs = Facts(coordinates=Lumps(_lump)), (signs("romma"),)
+    facts, needs = Facts(coordinates=HasAggregate(_aggregate)), (signs("romma"),)
     theorems = (half_spaces,)
     return Learner(hparams, init, predict, update, facts=facts, needs=needs, theorems=theorems)
 
@@ -144,7 +144,7 @@ def both_sides(hp: ROMMAHparams, account: Account, u: PyTree) -> Certificate:
 half_spaces = summed("half_spaces", "Li, Long 2002", terms, both_sides, start)
 
 
-def _lump(hp: ROMMAHparams) -> Lump:
+def _aggregate(hp: ROMMAHparams) -> Aggregate:
     return norms.squares()
 
 

@@ -13,7 +13,7 @@ from olx._call import Call
 from olx._pytree import pytree, static
 from olx._refusal import public
 from olx.core import Scalar
-from olx.facts import Lump
+from olx.facts import Aggregate
 
 
 @pytree
@@ -71,14 +71,14 @@ def power_squared(p: Scalar, x: PyTree) -> Array:
     return largest * (largest * root)
 
 
-def powers(p: Scalar) -> Lump:
+def powers(p: Scalar) -> Aggregate:
     r"""The terms $|x_i|^p$ of a p-norm."""
-    return Lump(Partial(_term, p), Partial(_log_power, p), Partial(_log_root, p))
+    return Aggregate(Partial(_term, p), Partial(_log_power, p), Partial(_log_root, p))
 
 
-def squares() -> Lump:
+def squares() -> Aggregate:
     r"""The terms $x_i^2$ of the Euclidean norm."""
-    return Lump(Partial(_square), Partial(_log_power, 2.0), Partial(_log_root, 2.0))
+    return Aggregate(Partial(_square), Partial(_log_power, 2.0), Partial(_log_root, 2.0))
 
 
 def stretch(exponent: Scalar, weights: PyTree) -> PyTree:

@@ -94,7 +94,7 @@ def _sparse(learner: Learner, state: PyTree, rows: SparseRows) -> PyTree:
     row = jax.ShapeDtypeStruct(rows.shape[1:], rows.dtype)
     start = start_like(learner, state, row)
     layout = None if start is None else _layout(learner, start, rows)
-    if layout is None or layout.lumps:  # a sum over all coordinates needs the whole state
+    if layout is None or layout.aggregates:  # a sum over all coordinates needs the whole state
         parts = [one.context for one in dense(Rounds(rows, np.zeros(rows.shape[0])))]
         return _joined([predict(learner, state, part) for part in parts])
     packed = jax.jit(packer(layout))(state)

@@ -24,7 +24,7 @@ from olx._numeric import Sum
 from olx._refusal import RefusedType
 from olx.core import Learner, Rounds
 from olx.engine import round, tuning
-from olx.facts import Linear, Lumps, Refreshed, Rowwise
+from olx.facts import HasAggregate, Linear, Refreshed, Rowwise
 from olx.streams.sparse_rows import LANES, SparseRows
 
 
@@ -34,14 +34,14 @@ class Layout(NamedTuple):
     structure: PyTree
     axes: tuple[int | None, ...]  # the axis of coordinates of each leaf; None if it has none
     others: tuple[tuple[int, ...], ...]  # the shape of each leaf without that axis
-    lumps: bool  # whether a `Whole` is kept beside the table
+    aggregates: bool  # whether an `AggregateState` is kept beside the table
 
 
-class Whole(NamedTuple):
-    """Numbers about all coordinates, for a learner that `Lumps`; see `sparse_aggregate`."""
+class AggregateState(NamedTuple):
+    """Numbers about all coordinates, for a learner that states `HasAggregate`; see `sparse_aggregate`."""
 
     scale: Any  # the state is the table times `scale`, minus `shift`
-    shift: Any  # 0, except if the lump is additive; then `scale` is 1
+    shift: Any  # 0, except if the aggregate is additive; then `scale` is 1
     total: Sum  # the sum of the terms of the table, in units of exp(level)
     level: Any
     peak: Any  # the largest `total` since it was last computed from the table
@@ -52,7 +52,7 @@ class Packed(NamedTuple):
 
     table: Any  # [d + 1, k], in a sweep [d + 1, k, N]; the last row is for padding
     rest: Any  # the leaves that are not per coordinate, in a tuple
-    whole: Any = ()  # a `Whole`, if the learner `Lumps`
+    whole: Any = ()  # an `AggregateState`, if the learner states `HasAggregate`
 
 
 AXES = Packed(2, 0, 0)  # the axis of configurations in a sweep
@@ -108,10 +108,10 @@ _WIDTH = 1009  # a number that is hardly the size of something else
 def pack(layout: Layout, state: PyTree) -> Packed:
     """The table of a state, with one more row for padding."""
     table, rest, _ = rows_of(layout, state)
-    if not layout.lumps:
+    if not layout.aggregates:
         return Packed(jnp.concatenate([table, table[:1]]), rest)
     zero = jnp.zeros((), table.dtype)  # the first round computes the sum, since the peak is higher
-    whole = Whole(zero + 1, zero, _numeric.start(zero), zero, zero + jnp.inf)
+    whole = AggregateState(zero + 1, zero, _numeric.start(zero), zero, zero + jnp.inf)
     return Packed(jnp.concatenate([table, jnp.zeros_like(table[:1])]), rest, whole)
 
 
@@ -127,9 +127,11 @@ def unpack(layout: Layout, batched: bool, packed: Packed) -> PyTree:
     return (jax.vmap(one, in_axes=tuple(AXES)) if batched else one)(*packed)
 
 
-def state_of(layout: Layout, table: Array, rest: tuple, whole: Whole | tuple = ()) -> PyTree:
+def state_of(
+    layout: Layout, table: Array, rest: tuple, whole: AggregateState | tuple = ()
+) -> PyTree:
     """Some rows of the table as the state of a learner that has only these coordinates."""
-    table = table * whole.scale - whole.shift if isinstance(whole, Whole) else table
+    table = table * whole.scale - whole.shift if isinstance(whole, AggregateState) else table
     others, column, leaves = iter(rest), 0, []
     for axis, shape in zip(layout.axes, layout.others, strict=True):
         if axis is None:
@@ -167,7 +169,7 @@ def _layout(
     """
     leaves = [jax.ShapeDtypeStruct(*kind, weak_type=weak) for *kind, weak in kinds]
     learner = jax.tree.unflatten(structure, leaves)
-    if not isinstance(learner.facts.coordinates, Linear | Rowwise | Lumps | Refreshed):
+    if not isinstance(learner.facts.coordinates, Linear | Rowwise | HasAggregate | Refreshed):
         return None
 
     def grow(size: int) -> tuple[PyTree, PyTree]:
@@ -186,10 +188,10 @@ def _layout(
         for shape, axis in zip(shapes, axes, strict=True)
     )
     own = [shape for axis, shape in zip(axes, others, strict=True) if axis is not None]
-    lumps = isinstance(learner.facts.coordinates, Lumps)
-    if lumps and len(own) != 1:
+    aggregates = isinstance(learner.facts.coordinates, HasAggregate)
+    if aggregates and len(own) != 1:
         return None
-    return Layout(jax.tree.structure(small), axes, others, lumps)
+    return Layout(jax.tree.structure(small), axes, others, aggregates)
 
 
 def _grown_axis(small: tuple[int, ...], large: tuple[int, ...]) -> int | None:

@@ -28,7 +28,7 @@ from olx import _check as check
 from olx._refusal import public
 from olx.certificate import DOMAIN, Certificate
 from olx.core import Feedback, Learner, Process, Scalar
-from olx.facts import Decision, Facts, Lump, Lumps, Rowwise
+from olx.facts import Aggregate, Decision, Facts, HasAggregate, Rowwise
 from olx.frameworks import primal_dual
 from olx.frameworks.ascents.base import Ascent, Problem, always
 from olx.frameworks.lift import dot, size_of_dot
@@ -74,8 +74,8 @@ def dual_ascent(
     if loss.conjugate_fn is None:
         check_convex(loss)
     hparams = DualAscentHparams(mirror, loss, ascent, as_schedule("eta", eta))
-    lumps = Lumps(_lump) if _has_lump(hparams) else None
-    coordinates = (Rowwise() if mirror.separable else lumps) if ascent.separable else None
+    aggregates = HasAggregate(_aggregate) if _has_lump(hparams) else None
+    coordinates = (Rowwise() if mirror.separable else aggregates) if ascent.separable else None
     costly = ascent.counts_fn is not always and primal_dual.fixed(hparams) and not mirror.identity
     facts = Facts(coordinates=coordinates, decision=Decision(decision, score) if costly else None)
     needs = lift_needs(LOSS, loss)
@@ -189,16 +189,16 @@ sandwich = Theorem(
 
 
 def _has_lump(hp: DualAscentHparams) -> bool:
-    return hp.mirror.lump is not None and primal_dual.fixed(hp)
+    return hp.mirror.aggregate is not None and primal_dual.fixed(hp)
 
 
-def _lump(hp: DualAscentHparams) -> Lump:
+def _aggregate(hp: DualAscentHparams) -> Aggregate:
     """The terms of `acc`, whose dual is `acc / c` with a fixed c."""
-    lump, c = hp.mirror.lump, 1 / hp.eta.at(None, None)
-    assert lump is not None  # `dual_ascent` has checked
-    term, log_term = (Partial(_shrunk, c, f) for f in (lump.term, lump.log_term))
-    entry = Partial(_grown, c, lump.entry)
-    return dataclasses.replace(lump, term=term, log_term=log_term, entry=entry)
+    aggregate, c = hp.mirror.aggregate, 1 / hp.eta.at(None, None)
+    assert aggregate is not None  # `dual_ascent` has checked
+    term, log_term = (Partial(_shrunk, c, f) for f in (aggregate.term, aggregate.log_term))
+    entry = Partial(_grown, c, aggregate.entry)
+    return dataclasses.replace(aggregate, term=term, log_term=log_term, entry=entry)
 
 
 def _shrunk(c: Scalar, function: Partial, acc: Array, *others: Array) -> Array:
@@ -215,7 +215,7 @@ def _size(account: DualAccount) -> Array:
 
 def _centred(hp: DualAscentHparams, now: Problem) -> tuple[PyTree, Array | float]:
     r"""`acc` centred, and the change of $c f^*$ by this; a round of weight 0 changes no bit."""
-    center = (_lump(hp) if _has_lump(hp) else hp.mirror).center
+    center = (_aggregate(hp) if _has_lump(hp) else hp.mirror).center
     if center(now.acc) is now.acc:
         return now.acc, 0.0
 

@@ -33,10 +33,10 @@ from olx.core import Feedback, Learner, Scalar, without_refresh
 from olx.facts import (
     AddsContext,
     AddsGradient,
+    Aggregate,
     Facts,
+    HasAggregate,
     Linear,
-    Lump,
-    Lumps,
     Separable,
     of_wrapper,
 )
@@ -173,16 +173,16 @@ def _facts(inner: Learner, linear: bool) -> Facts:
     match inner.facts.coordinates:
         case Separable():
             return Facts(adds=adds, coordinates=Linear(_inner))
-        case Lumps():
-            return Facts(adds=adds, coordinates=Lumps(_lump))
+        case HasAggregate():
+            return Facts(adds=adds, coordinates=HasAggregate(_aggregate))
         case Linear():  # a predictor, of which nothing is known inside another one
             return Facts(adds=adds)
     return dataclasses.replace(of_wrapper(inner, refresh), adds=adds)
 
 
-def _lump(hp: LiftHparams) -> Lump:
-    assert isinstance(hp.inner.facts.coordinates, Lumps)  # `_facts` has checked
-    return hp.inner.facts.coordinates.lump_fn(hp.inner.hparams)
+def _aggregate(hp: LiftHparams) -> Aggregate:
+    assert isinstance(hp.inner.facts.coordinates, HasAggregate)  # `_facts` has checked
+    return hp.inner.facts.coordinates.aggregate_fn(hp.inner.hparams)
 
 
 def _inner(hp: LiftHparams) -> Learner:

@@ -28,7 +28,7 @@ from olx import _check as check
 from olx._pytree import pytree
 from olx._refusal import public
 from olx.core import Feedback, Learner, Scalar
-from olx.facts import AddsGradient, Facts, Lump, Lumps, Separable
+from olx.facts import AddsGradient, Aggregate, Facts, HasAggregate, Separable
 from olx.frameworks import accounts
 from olx.frameworks.accounts import Step
 from olx.mirrors.base import MirrorMap, start_inside
@@ -108,17 +108,17 @@ def _move(hp: OMDHparams, feedback: Feedback) -> PyTree:
     return tree.scale(_coefficient(hp, feedback), feedback.grad)
 
 
-def coordinates_of(mirror: MirrorMap) -> Separable | Lumps | None:
+def coordinates_of(mirror: MirrorMap) -> Separable | HasAggregate | None:
     """What the engine may use of the coordinates of a learner with a `mirror` in its hparams."""
     if mirror.separable:
         return Separable(keeps_decision=True)
-    # An additive lump moves duals: `center` costs a pass more, and `retract` must not move them.
-    known = mirror.lump is not None and not mirror.lump.additive
-    return Lumps(_lump) if known else None
+    # An additive aggregate moves duals: `center` costs a pass more, and `retract` must not move them.
+    known = mirror.aggregate is not None and not mirror.aggregate.additive
+    return HasAggregate(_aggregate) if known else None
 
 
-def _lump(hp: PyTree) -> Lump | None:
-    return hp.mirror.lump
+def _aggregate(hp: PyTree) -> Aggregate | None:
+    return hp.mirror.aggregate
 
 
 def _coefficient(hp: OMDHparams, feedback: Feedback) -> Scalar:

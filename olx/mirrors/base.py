@@ -36,7 +36,7 @@ from olx._refusal import RefusedType, RefusedValue, public
 from olx.convex import _domain, legendre
 from olx.convex.norms import Norm
 from olx.core import Scalar
-from olx.facts import Lump
+from olx.facts import Aggregate
 from olx.needs import Need
 
 Function = Callable[[PyTree], Array]
@@ -62,7 +62,7 @@ class MirrorMap:
     retraction: a stable closed form of `retract`; derived if None.
     centering: replaces a dual by a smaller one with the same decisions, now and after later sums.
         If decisions have a fixed sum, it subtracts one number from all coordinates.
-    lump: of a conjugate that is a function of one sum of terms (`olx.facts.Lump`).
+    aggregate: of a conjugate that is a function of one sum of terms (`olx.facts.Aggregate`).
     separable, identity: whether $\psi$ is a sum over coordinates; whether $\nabla\psi(w) = w$.
     """
 
@@ -76,7 +76,7 @@ class MirrorMap:
     centering: Partial | None = None
     separable: bool = static(default=False)
     identity: bool = static(default=False)
-    lump: Lump | None = None
+    aggregate: Aggregate | None = None
     offset: Partial | None = None  # w -> the size of the constants in both functions
     name: Call = static(kw_only=True, default=Call())  # the call that makes it
 

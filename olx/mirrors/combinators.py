@@ -22,7 +22,7 @@ from olx import _check as check
 from olx._refusal import RefusedType, public
 from olx.convex.norms import Norm
 from olx.core import Scalar
-from olx.facts import Lump
+from olx.facts import Aggregate
 from olx.mirrors.base import MirrorMap, mirror_map
 
 
@@ -159,7 +159,7 @@ def stretch(mirror: MirrorMap, total: Scalar) -> MirrorMap:
         contains=Partial(_shrunk, total, mirror.contains),
         retraction=Partial(_between_copies, total, mirror.retraction),
         centering=mirror.centering,
-        lump=None if mirror.lump is None else _stretched_lump(mirror.lump, total),
+        aggregate=None if mirror.aggregate is None else _stretched_lump(mirror.aggregate, total),
         offset=mirror.offset,
     )
 
@@ -220,10 +220,10 @@ def _every(functions: list[Partial], w: PyTree) -> Array:
     return jnp.all(jnp.stack([function(w) for function in functions]))
 
 
-def _stretched_lump(lump: Lump, total: Scalar) -> Lump:
-    term, log_term = (Partial(_grown, total, f) for f in (lump.term, lump.log_term))
-    entry = Partial(_divided, total, lump.entry)
-    return dataclasses.replace(lump, term=term, log_term=log_term, entry=entry)
+def _stretched_lump(aggregate: Aggregate, total: Scalar) -> Aggregate:
+    term, log_term = (Partial(_grown, total, f) for f in (aggregate.term, aggregate.log_term))
+    entry = Partial(_divided, total, aggregate.entry)
+    return dataclasses.replace(aggregate, term=term, log_term=log_term, entry=entry)
 
 
 def _divided(total: Scalar, function: Callable, log: Array) -> PyTree:

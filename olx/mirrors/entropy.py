@@ -28,7 +28,7 @@ from olx._refusal import public
 from olx.convex import _domain, norms
 from olx.convex.projections import entropic_floor
 from olx.core import Scalar
-from olx.facts import Lump
+from olx.facts import Aggregate
 from olx.mirrors.base import MirrorMap, with_argmax
 
 
@@ -54,7 +54,7 @@ def negative_entropy(scale: Scalar = 1.0, prior: PyTree | None = None) -> Mirror
         contains=Partial(_domain.unit_simplex),
         retraction=Partial(_retract, scale, prior),
         centering=Partial(_domain.below_top),
-        lump=_exponentials(scale) if prior is None else None,
+        aggregate=_exponentials(scale) if prior is None else None,
         offset=Partial(_constants, scale, prior),
     )
 
@@ -102,10 +102,10 @@ def _constants(scale: Scalar, prior: PyTree, w: PyTree) -> Array:
     return scale * jnp.max(-_log_prior(prior, ravel_pytree(w)[0]))
 
 
-def _exponentials(scale: Scalar) -> Lump:
+def _exponentials(scale: Scalar) -> Aggregate:
     r"""The terms $e^{\theta_i / s}$."""
     parts = (Partial(part, scale) for part in (_term, _log_term, _entry))
-    return Lump(*parts, hollow=False, additive=True)
+    return Aggregate(*parts, zero_adds_nothing=False, additive=True)
 
 
 def _term(scale: Scalar, theta: Array, level: Array) -> Array:

@@ -43,7 +43,7 @@ def pnorm(q: Scalar) -> MirrorMap:
         norm=norms.lp(q),
         modulus=1.0,
         retraction=Partial(_domain.same),
-        lump=norms.powers(q / (q - 1)),
+        aggregate=norms.powers(q / (q - 1)),
     )
 
 

@@ -30,7 +30,7 @@ from olx._refusal import public
 from olx.convex import _domain, norms
 from olx.convex.roots import root
 from olx.core import Scalar
-from olx.facts import Lump
+from olx.facts import Aggregate
 from olx.mirrors.base import MirrorMap
 from olx.mirrors.combinators import stretch
 
@@ -53,7 +53,9 @@ def signed_entropy(total: Scalar = 1.0) -> MirrorMap:
         modulus=1.0,
         contains=Partial(_in_ball),
         retraction=Partial(_domain.same),
-        lump=Lump(Partial(_cosh), Partial(_log_pair), Partial(_of_pair), hollow=False),
+        aggregate=Aggregate(
+            Partial(_cosh), Partial(_log_pair), Partial(_of_pair), zero_adds_nothing=False
+        ),
         offset=Partial(_constants),
     )
     return stretch(unit, total)

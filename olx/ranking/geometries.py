@@ -233,7 +233,7 @@ Geometry = type[EuclideanState] | type[EntropicState]
 
 def is_entropy(mirror: MirrorMap) -> bool:
     own = mirror.conjugate.func is negative_entropy().conjugate.func
-    return own and mirror.lump is not None  # a prior has no lump
+    return own and mirror.aggregate is not None  # a prior has no aggregate
 
 
 def below_one(margin: Scalar) -> Scalar:

@@ -23,7 +23,7 @@ from olx.core import Feedback, Learner, Loss, Rounds, Run, without_refresh
 from olx.engine import tuning
 from olx.engine.rollout import rollout
 from olx.engine.run import run, sweep
-from olx.facts import AddsGradient, Linear, Lumps, Refreshed, Rowwise, Separable
+from olx.facts import AddsGradient, HasAggregate, Linear, Refreshed, Rowwise, Separable
 from olx.frameworks.lift import linear
 from olx.losses.entropic import logistic
 from olx.streams.sparse_rows import sparse_rows
@@ -112,7 +112,11 @@ def _takes_sparse_rows(learner: Learner, rounds: Rounds, params: PyTree) -> bool
     if len(rows) != 2 or rows[1:] != decision[-1:]:
         return False
     shaped = any(np.ndim(leaf) for leaf in jax.tree.leaves(learner))
-    kinds = Linear | Rowwise | Lumps | Refreshed if len(decision) == 1 else Linear | Rowwise | Lumps
+    kinds = (
+        Linear | Rowwise | HasAggregate | Refreshed
+        if len(decision) == 1
+        else Linear | Rowwise | HasAggregate
+    )
     own = isinstance(learner.facts.coordinates, kinds)
     return own and not shaped and len(decision) in (1, 2)  # 2: a row per class
 

@@ -135,7 +135,7 @@ def test_a_run_refuses_what_a_look_at_all_numbers_refuses(name):
 SPARSE = {
     "adding": LINE,
     "block by block": olx.linear(olx.first_order.adagrad(0.1)),
-    "lumped": olx.classification.pnorm_perceptron(4.0),
+    "aggregated": olx.classification.pnorm_perceptron(4.0),
 }
 
 

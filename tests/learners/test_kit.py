@@ -134,7 +134,7 @@ BROKEN_LEARNERS = {
     "knows its basis": (
         dataclasses.replace(
             learner(lambda hp, w, f: plain(hp, w, f) - hp * w**3),
-            facts=olx.Facts(coordinates=olx.facts.Lumps(lambda hp: norms.squares())),
+            facts=olx.Facts(coordinates=olx.facts.HasAggregate(lambda hp: norms.squares())),
         ),
         "says it takes sparse rows, but they differ",
     ),
@@ -259,8 +259,11 @@ FALSE_CLAIMS = {
         MISTAKEN,
     ),
     "rowwise": (point(together, coordinates=olx.facts.Rowwise()), MISTAKEN),
-    "lumps": (
-        point(lambda hp, w, f: plain(hp, w, f) - hp * w**3, coordinates=olx.facts.Lumps(squares)),
+    "aggregates": (
+        point(
+            lambda hp, w, f: plain(hp, w, f) - hp * w**3,
+            coordinates=olx.facts.HasAggregate(squares),
+        ),
         MISTAKEN,
     ),
     "linear": (

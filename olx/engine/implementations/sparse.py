@@ -124,11 +124,11 @@ def _sparse(
 
 
 def _no_aggregate(learner: Learner, layout: Layout) -> str:
-    return "" if layout.lumps else "the learner states no sum over all coordinates"
+    return "" if layout.aggregates else "the learner states no sum over all coordinates"
 
 
 def _whole(layout: Layout) -> str:
-    return "the learner uses a sum over all coordinates" if layout.lumps else ""
+    return "the learner uses a sum over all coordinates" if layout.aggregates else ""
 
 
 _NOT_STATED = "the learner does not state that an update adds a multiple of the row"

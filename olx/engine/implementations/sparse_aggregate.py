@@ -5,7 +5,7 @@ terms. The engine plays the learner on the coordinates of the row and on this ex
 
 - An update multiplies all other coordinates by one factor. The change of the extra coordinate gives
   the factor. It is one number for the whole table, and it is multiplied into the table before it
-  becomes too large or too small. For an additive lump it is a number to subtract instead.
+  becomes too large or too small. For an additive aggregate it is a number to subtract instead.
 - The sum of all terms is kept in units of $e^{level}$, by compensated differences. A pass over the
   table computes it again when it has fallen so far that rounding errors of earlier, larger terms
   could be seen, or when it leaves the range of floats.
@@ -29,8 +29,8 @@ from olx.core import Feedback, Learner
 from olx.engine import tuning
 from olx.engine.implementations.sparse_rounds import Round, gather_rows, write_rows
 from olx.engine.round import loss_of_action
-from olx.engine.sparse_layout import Layout, Packed, Whole, rows_of, state_of
-from olx.facts import Lump, Lumps
+from olx.engine.sparse_layout import AggregateState, Layout, Packed, rows_of, state_of
+from olx.facts import Aggregate, HasAggregate
 from olx.streams.sparse_rows import LANES
 
 
@@ -40,7 +40,7 @@ def aggregate(
     """The new table, and the score."""
     nothing = packed.table.shape[0] - 1
     index, x = now.row(nothing)
-    if not aggregate_of(learner).hollow and len(index) >= nothing:
+    if not aggregate_of(learner).zero_adds_nothing and len(index) >= nothing:
         return _whole_table(over, layout, packed, learner, now, index, x)
     packed = _recomputed(over, packed, learner)
     lanes, x = gather_rows(packed.table, index), jnp.append(x, jnp.zeros((), x.dtype))
@@ -48,29 +48,31 @@ def aggregate(
         (index != nothing)[:, None] if aggregate_of(learner).additive else True
     )  # padding has no term
 
-    def terms(lump: Lump, lanes: Array, whole: Whole) -> Array:
-        return jnp.where(used, lump.term(lanes, whole.level), 0.0)
+    def terms(aggregate: Aggregate, lanes: Array, whole: AggregateState) -> Array:
+        return jnp.where(used, aggregate.term(lanes, whole.level), 0.0)
 
-    def seen_by(learner: Learner, lanes: Array, whole: Whole) -> Array:
+    def seen_by(learner: Learner, lanes: Array, whole: AggregateState) -> Array:
         """The state on the coordinates of the row and on the extra one for all others."""
-        lump, total = aggregate_of(learner), whole.total.value
-        away = total - jnp.sum(terms(lump, lanes, whole))
-        least = _least(lump, total)
+        aggregate, total = aggregate_of(learner), whole.total.value
+        away = total - jnp.sum(terms(aggregate, lanes, whole))
+        least = _least(aggregate, total)
         log = jnp.maximum(jnp.log(jnp.maximum(away, 0.0)), least)
-        extra, low = (lump.entry(at + whole.level).astype(lanes.dtype) for at in (log, least))
+        extra, low = (aggregate.entry(at + whole.level).astype(lanes.dtype) for at in (log, least))
         lanes = jnp.where(used, lanes, low)
         # Of several rows of weights, the first holds the term of all entries of all others.
         last = jnp.where(jnp.arange(lanes.shape[1]) == 0, extra, low)[None]
         return jnp.concatenate([lanes, last]) * whole.scale - whole.shift
 
-    def decide(learner: Learner, lanes: Array, rest: tuple[Any, ...], whole: Whole) -> Array:
+    def decide(
+        learner: Learner, lanes: Array, rest: tuple[Any, ...], whole: AggregateState
+    ) -> Array:
         return learner.predict(state_of(layout, seen_by(learner, lanes, whole), rest), x)
 
     def learn(
         learner: Learner,
         lanes: Array,
         rest: tuple[Any, ...],
-        whole: Whole,
+        whole: AggregateState,
         score: Array,
         value: Array,
         grad: Array,
@@ -79,19 +81,19 @@ def aggregate(
         loss = loss_of_action(now.loss, now.outcome)
         feedback = Feedback(x, score, now.outcome, loss, value, grad, now.weight)
         new = rows_of(layout, learner.update(state_of(layout, old, rest), feedback))
-        lump = aggregate_of(learner)
-        scale, shift, folds = _common(lump, whole, old[-1, 0], new.table[-1, 0])
+        aggregate = aggregate_of(learner)
+        scale, shift, folds = _common(aggregate, whole, old[-1, 0], new.table[-1, 0])
         unit, offset = jnp.where(folds, 1.0, scale), jnp.where(folds, 0.0, shift)
         same = (new.table[:-1] == old[:-1]) & (unit == whole.scale) & (offset == whole.shift)
         same |= jnp.logical_not(used)
         rows = (new.table[:-1] + offset) / unit
         rows = jnp.where(same, lanes, rows)  # what did not change keeps its bits
-        added, gone = (terms(lump, some, whole) for some in (rows, lanes))
+        added, gone = (terms(aggregate, some, whole) for some in (rows, lanes))
         total = _numeric.add(whole.total, jnp.sum(added - gone))
         least = jnp.where(jnp.any(rows != 0), 1.0, 0.0)  # tiny first weights need another level
         peak = jnp.maximum(jnp.maximum(whole.peak, total.value), least)
         peak = jnp.where(folds, jnp.inf, peak)
-        whole = Whole(unit, offset, total, whole.level, peak)
+        whole = AggregateState(unit, offset, total, whole.level, peak)
         return Packed(rows, new.rest, whole), scale / unit, shift - offset
 
     def fold(_: Int[Array, ""], table: Array) -> Array:
@@ -111,26 +113,28 @@ def aggregate(
     return Packed(table, new.rest, new.whole), score, now.room
 
 
-def aggregate_of(learner: Learner) -> Lump:
-    assert isinstance(learner.facts.coordinates, Lumps)  # checked by `form_of`
-    return learner.facts.coordinates.lump_fn(learner.hparams)
+def aggregate_of(learner: Learner) -> Aggregate:
+    assert isinstance(learner.facts.coordinates, HasAggregate)  # checked by `form_of`
+    return learner.facts.coordinates.aggregate_fn(learner.hparams)
 
 
-def _least(lump: Lump, total: Array) -> Array:
+def _least(aggregate: Aggregate, total: Array) -> Array:
     """The logarithm of a term that is 0 beside `total`, but whose entry keeps its digits."""
-    if lump.additive:
+    if aggregate.additive:
         return jnp.log(total) + 2 * jnp.log(jnp.finfo(total.dtype).eps)
     return 1.6 * jnp.log(jnp.finfo(total.dtype).tiny)
 
 
-def _common(lump: Lump, whole: Whole, before: Array, after: Array) -> tuple[Array, Array, Array]:
+def _common(
+    aggregate: Aggregate, whole: AggregateState, before: Array, after: Array
+) -> tuple[Array, Array, Array]:
     """The new factor and shift of the table, and whether they must be folded into it.
 
     before, after: the extra coordinate before and after the update.
     """
-    if lump.additive:
+    if aggregate.additive:
         shift = whole.shift + (before - after)
-        far = jnp.abs(lump.log_term(shift)) > tuning.SHIFT_MOST
+        far = jnp.abs(aggregate.log_term(shift)) > tuning.SHIFT_MOST
         return whole.scale, shift, jnp.isfinite(shift) & far
     scale = whole.scale * jnp.where(after == before, 1.0, after / before)
     return (
@@ -143,14 +147,14 @@ def _common(lump: Lump, whole: Whole, before: Array, after: Array) -> tuple[Arra
 def _recomputed(over: Callable[..., Any], packed: Packed, learner: Learner) -> Packed:
     """The same state; where the sum of all terms is not exact enough, it is computed again."""
 
-    def again(learner: Learner, rows: Array, whole: Whole) -> Whole:
+    def again(learner: Learner, rows: Array, whole: AggregateState) -> AggregateState:
         top = jnp.max(aggregate_of(learner).log_term(rows))
         level = jnp.where(jnp.isfinite(top), top, 0.0).astype(whole.level.dtype)
         total = jnp.sum(aggregate_of(learner).term(rows, level))
-        fresh = Whole(whole.scale, whole.shift, _numeric.start(total), level, total)
+        fresh = AggregateState(whole.scale, whole.shift, _numeric.start(total), level, total)
         return jax.tree.map(lambda new, old: jnp.where(stale(whole), new, old), fresh, whole)
 
-    def change(first: Int[Array, ""], whole: Whole) -> Whole:
+    def change(first: Int[Array, ""], whole: AggregateState) -> AggregateState:
         # `first` is 0; a plain slice would not depend on the step, and XLA moves such things out
         # of the loop, into every round.
         rows = lax.dynamic_slice_in_dim(packed.table, first, packed.table.shape[0] - 1)
@@ -160,7 +164,7 @@ def _recomputed(over: Callable[..., Any], packed: Packed, learner: Learner) -> P
     return packed._replace(whole=lax.fori_loop(0, due, change, packed.whole))
 
 
-def stale(whole: Whole) -> Array:
+def stale(whole: AggregateState) -> Array:
     """Whether the sum of all terms must be computed again; not if it is NaN, for a lost state."""
     total = whole.total.value
     most = float(jnp.finfo(total.dtype).max) ** 0.5
@@ -183,14 +187,16 @@ def _whole_table(
     put = lambda lane, x: lax.dynamic_update_index_in_dim(x, entries[lane], index[lane], 0)
     x = lax.fori_loop(0, len(index), put, jnp.zeros(packed.table.shape[0], entries.dtype))[:-1]
 
-    def decide(learner: Learner, rows: Array, rest: tuple[Any, ...], whole: Whole) -> Array:
+    def decide(
+        learner: Learner, rows: Array, rest: tuple[Any, ...], whole: AggregateState
+    ) -> Array:
         return learner.predict(state_of(layout, rows, rest, whole), x)
 
     def learn(
         learner: Learner,
         rows: Array,
         rest: tuple[Any, ...],
-        whole: Whole,
+        whole: AggregateState,
         score: Array,
         value: Array,
         grad: Array,
@@ -200,7 +206,7 @@ def _whole_table(
         new = rows_of(layout, learner.update(state_of(layout, rows, rest, whole), feedback))
         plain = jnp.ones_like(whole.scale), jnp.zeros_like(whole.shift)
         peak = jnp.full_like(whole.peak, jnp.inf)  # the next round computes the sum
-        return Packed(new.table, new.rest, Whole(*plain, whole.total, whole.level, peak))
+        return Packed(new.table, new.rest, AggregateState(*plain, whole.total, whole.level, peak))
 
     rows = packed.table[:-1]
     score = over(decide, (0, 2, 0, 0))(learner, rows, packed.rest, packed.whole)

@@ -136,12 +136,12 @@ def test_weights_whose_sum_is_fixed_come_and_go(name, dtype):
         np.testing.assert_allclose(seen, wanted, rtol, rtol, err_msg=f"{high=}")
 
 
-def test_a_lump_of_exponentials_has_terms_that_sum_to_one():
-    lump, theta = mirrors.negative_entropy(2.0).lump, jnp.array([3.0, -1.0, 1000.0])
-    centred = lump.center(theta)
-    np.testing.assert_allclose(jnp.sum(lump.term(centred, 0.0)), 1.0, 1e-12)
+def test_a_aggregate_of_exponentials_has_terms_that_sum_to_one():
+    aggregate, theta = mirrors.negative_entropy(2.0).aggregate, jnp.array([3.0, -1.0, 1000.0])
+    centred = aggregate.center(theta)
+    np.testing.assert_allclose(jnp.sum(aggregate.term(centred, 0.0)), 1.0, 1e-12)
     np.testing.assert_allclose(jnp.diff(centred), jnp.diff(theta), 1e-12)
-    assert mirrors.negative_entropy(2.0, jnp.array([0.2, 0.8])).lump is None
+    assert mirrors.negative_entropy(2.0, jnp.array([0.2, 0.8])).aggregate is None
 
 
 def minus_margin(score, label):
