@@ -38,7 +38,7 @@ class Layout(NamedTuple):
 
 
 class AggregateState(NamedTuple):
-    """Numbers about all coordinates, for a learner that states `HasAggregate`; see `sparse_aggregate`."""
+    """Numbers about all coordinates, for a learner that states `HasAggregate`."""
 
     scale: Any  # the state is the table times `scale`, minus `shift`
     shift: Any  # 0, except if the aggregate is additive; then `scale` is 1

@@ -74,7 +74,7 @@ def dual_ascent(
     if loss.conjugate_fn is None:
         check_convex(loss)
     hparams = DualAscentHparams(mirror, loss, ascent, as_schedule("eta", eta))
-    aggregates = HasAggregate(_aggregate) if _has_lump(hparams) else None
+    aggregates = HasAggregate(_aggregate) if _has_aggregate(hparams) else None
     coordinates = (Rowwise() if mirror.separable else aggregates) if ascent.separable else None
     costly = ascent.counts_fn is not always and primal_dual.fixed(hparams) and not mirror.identity
     facts = Facts(coordinates=coordinates, decision=Decision(decision, score) if costly else None)
@@ -188,7 +188,7 @@ sandwich = Theorem(
 )
 
 
-def _has_lump(hp: DualAscentHparams) -> bool:
+def _has_aggregate(hp: DualAscentHparams) -> bool:
     return hp.mirror.aggregate is not None and primal_dual.fixed(hp)
 
 
@@ -215,7 +215,7 @@ def _size(account: DualAccount) -> Array:
 
 def _centred(hp: DualAscentHparams, now: Problem) -> tuple[PyTree, Array | float]:
     r"""`acc` centred, and the change of $c f^*$ by this; a round of weight 0 changes no bit."""
-    center = (_aggregate(hp) if _has_lump(hp) else hp.mirror).center
+    center = (_aggregate(hp) if _has_aggregate(hp) else hp.mirror).center
     if center(now.acc) is now.acc:
         return now.acc, 0.0
 
