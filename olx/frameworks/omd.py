@@ -112,7 +112,8 @@ def coordinates_of(mirror: MirrorMap) -> Separable | HasAggregate | None:
     """What the engine may use of the coordinates of a learner with a `mirror` in its hparams."""
     if mirror.separable:
         return Separable(keeps_decision=True)
-    # An additive aggregate moves duals: `center` costs a pass more, and `retract` must not move them.
+    # An additive aggregate moves duals: `center` costs one more pass, and `retract` must not move
+    # them.
     known = mirror.aggregate is not None and not mirror.aggregate.additive
     return HasAggregate(_aggregate) if known else None
 

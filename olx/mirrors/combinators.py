@@ -159,9 +159,7 @@ def stretch(mirror: MirrorMap, total: Scalar) -> MirrorMap:
         contains=Partial(_shrunk, total, mirror.contains),
         retraction=Partial(_between_copies, total, mirror.retraction),
         centering=mirror.centering,
-        aggregate=None
-        if mirror.aggregate is None
-        else _stretched_aggregate(mirror.aggregate, total),
+        aggregate=None if mirror.aggregate is None else _stretched(mirror.aggregate, total),
         offset=mirror.offset,
     )
 
@@ -222,7 +220,7 @@ def _every(functions: list[Partial], w: PyTree) -> Array:
     return jnp.all(jnp.stack([function(w) for function in functions]))
 
 
-def _stretched_aggregate(aggregate: Aggregate, total: Scalar) -> Aggregate:
+def _stretched(aggregate: Aggregate, total: Scalar) -> Aggregate:
     term, log_term = (Partial(_grown, total, f) for f in (aggregate.term, aggregate.log_term))
     entry = Partial(_divided, total, aggregate.entry)
     return dataclasses.replace(aggregate, term=term, log_term=log_term, entry=entry)
