@@ -1,10 +1,12 @@
 """A sweep is a loop of runs, labelled, on as many devices as there are."""
 
+import functools
 import re
 import subprocess
 import sys
 from pathlib import Path
 
+import chex
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -44,9 +46,7 @@ MAKERS = {
 }
 
 
-def close(seen, wanted):
-    assert jax.tree.structure(seen) == jax.tree.structure(wanted)
-    jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, 1e-12, 1e-12), seen, wanted)
+close = functools.partial(chex.assert_trees_all_close, rtol=1e-12, atol=1e-12)
 
 
 def at(tree, i):
