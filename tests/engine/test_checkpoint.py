@@ -190,6 +190,12 @@ def test_one_checkpoint_serves_again_and_again(tmp_path):
     same_bits(run(checkpoint=place), run())
 
 
+def test_the_curve_of_a_finished_run_is_read_whole(tmp_path):
+    whole = run(checkpoint=saving(tmp_path), keep=olx.keep.every(30))
+    assert len(steps(tmp_path)) == 5
+    same_bits(run(checkpoint=saving(tmp_path), keep=olx.keep.every(30)), whole)
+
+
 def test_a_longer_stream_goes_on_from_where_a_shorter_one_ended(tmp_path):
     run(cut(jax.tree.map(lambda leaf: leaf[:300], ROUNDS), 100), checkpoint=saving(tmp_path))
     same_bits(run(checkpoint=saving(tmp_path)), run())

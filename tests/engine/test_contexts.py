@@ -1,5 +1,6 @@
 """Contexts of whole numbers, truth values and half precision, and buffers that are used again."""
 
+import chex
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -28,31 +29,29 @@ def play(learner, context, driver=olx.run, params=None):
     return driver(learner, losses.squared, olx.Rounds(context, LABELS), params)
 
 
-def same(seen, wanted):
-    jax.tree.map(np.testing.assert_array_equal, seen, wanted)
-
-
 @pytest.mark.parametrize("driver", [olx.run, olx.rollout])
 @pytest.mark.parametrize("name", LEARNERS)
 def test_pixels_are_read_as_numbers_of_the_decision(name, driver):
     learner = LEARNERS[name]
     wanted = play(learner, PIXELS.astype(float), driver)
     assert np.all(np.isfinite(wanted.losses))
-    same(play(learner, PIXELS, driver), wanted)
+    chex.assert_trees_all_equal(play(learner, PIXELS, driver), wanted)
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_narrow_kind_gives_the_numbers_of_the_wide_one(kind):
     context = PIXELS.astype(kind)
     for learner in (LEARNERS["PA"], LEARNERS["ogd"]):
-        same(play(learner, context), play(learner, context.astype(float)))
+        chex.assert_trees_all_equal(play(learner, context), play(learner, context.astype(float)))
 
 
 @pytest.mark.parametrize("count", [3, 64])
 def test_sweeps_read_pixels_as_runs_do(count):
     make = lambda c: olx.classification.passive_aggressive_1(c)
     learners = olx.batch(make, c=jnp.geomspace(1e-4, 1.0, count))
-    same(play(learners, PIXELS, olx.sweep), play(learners, PIXELS.astype(float), olx.sweep))
+    chex.assert_trees_all_equal(
+        play(learners, PIXELS, olx.sweep), play(learners, PIXELS.astype(float), olx.sweep)
+    )
 
 
 @pytest.mark.parametrize("name", ["PA", "ogd"])
@@ -80,7 +79,7 @@ def test_an_adversary_may_ask_in_whole_numbers():
         None, loss, lambda hp: jnp.array(0), lambda hp, t: ask(hp, t).astype(float), answer
     )
     seen, wanted = (olx.play(LEARNERS["PA"], other, jnp.zeros(4), 30) for other in (nature, wide))
-    same((seen.losses, seen.state), (wanted.losses, wanted.state))
+    chex.assert_trees_all_equal((seen.losses, seen.state), (wanted.losses, wanted.state))
 
 
 def looked_up(w, x):
@@ -117,7 +116,7 @@ def test_a_buffer_may_be_filled_again_and_again():
     wanted = olx.run(learner, losses.squared, [olx.Rounds(*p) for p in pieces], jnp.zeros(4))
     for _ in range(5):
         seen = olx.run(learner, losses.squared, reused(pieces, 1024), jnp.zeros(4))
-        same(seen, wanted)
+        chex.assert_trees_all_equal(seen, wanted)
 
 
 def test_what_is_played_is_never_the_memory_of_an_iterable(monkeypatch):

@@ -1,5 +1,8 @@
 """Sparse rows give what the dense rows give, for every learner whose coordinates do not meet."""
 
+import functools
+
+import chex
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -55,9 +58,7 @@ LEARNERS = {
 }
 
 
-def close(seen, wanted):
-    assert jax.tree.structure(seen) == jax.tree.structure(wanted)
-    jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, 1e-12, 1e-12), seen, wanted)
+close = functools.partial(chex.assert_trees_all_close, rtol=1e-12, atol=1e-12)
 
 
 def dense(learner, params, outcome=OUTCOME, weight=None, loss=losses.squared, **options):

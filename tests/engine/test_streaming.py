@@ -4,6 +4,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import chex
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -29,19 +30,14 @@ def pieces(*lengths, rounds=ROUNDS):
         yield jax.tree.map(lambda leaf, rows=slice(start, stop): leaf[rows], rounds)
 
 
-def same_bits(seen, wanted):
-    assert jax.tree.structure(seen) == jax.tree.structure(wanted)
-    jax.tree.map(np.testing.assert_array_equal, seen, wanted)
-
-
 @pytest.mark.parametrize("lengths", [(9_000,), (1, 8_999), (5_000, 1, 777, 3_222), (17,) * 500])
 def test_pieces_of_any_size_give_the_bits_of_the_whole(lengths):
     whole = run(jax.tree.map(lambda leaf: leaf[: sum(lengths)], ROUNDS), record=olx.record.trace)
-    same_bits(run(pieces(*lengths), record=olx.record.trace), whole)
+    chex.assert_trees_all_equal(run(pieces(*lengths), record=olx.record.trace), whole)
 
 
 def test_a_list_of_pieces_will_do():
-    same_bits(run(list(pieces(4_000, 5_000))), run(ROUNDS))
+    chex.assert_trees_all_equal(run(list(pieces(4_000, 5_000))), run(ROUNDS))
 
 
 def test_curves_are_kept_across_pieces():
@@ -52,7 +48,9 @@ def test_curves_are_kept_across_pieces():
 
 
 def test_pieces_may_be_jax_arrays():
-    same_bits(run(jax.tree.map(jnp.asarray, part) for part in pieces(5_000, 4_000)), run(ROUNDS))
+    chex.assert_trees_all_equal(
+        run(jax.tree.map(jnp.asarray, part) for part in pieces(5_000, 4_000)), run(ROUNDS)
+    )
 
 
 def test_a_memory_map_is_played_from_the_file(tmp_path):
@@ -60,12 +58,12 @@ def test_a_memory_map_is_played_from_the_file(tmp_path):
     np.save(tmp_path / "y.npy", ROUNDS.outcome)
     x, y = (np.load(tmp_path / name, mmap_mode="r") for name in ("x.npy", "y.npy"))
     assert isinstance(x, np.memmap)
-    same_bits(run(olx.Rounds(x, y)), run(ROUNDS))
+    chex.assert_trees_all_equal(run(olx.Rounds(x, y)), run(ROUNDS))
 
 
 def test_arrays_need_not_be_contiguous():
     rounds = olx.Rounds(np.asfortranarray(X), np.repeat(ROUNDS.outcome, 2)[::2])
-    same_bits(run(rounds), run(ROUNDS))
+    chex.assert_trees_all_equal(run(rounds), run(ROUNDS))
 
 
 @pytest.mark.parametrize("length", [63, 64, 67, 68, 80, 96, 101, 128, 169])
@@ -285,4 +283,4 @@ def test_a_refusal_leaves_a_checkpoint_from_which_the_clean_stream_goes_on(row, 
     with pytest.raises(ValueError, match=f"nan at row {row}, column 0"):
         run(pieces(*lengths, rounds=bad), checkpoint=olx.checkpoint(tmp_path, every=1))
     seen = run(pieces(*lengths), checkpoint=olx.checkpoint(tmp_path, every=1))
-    same_bits(seen, run(pieces(*lengths)))
+    chex.assert_trees_all_equal(seen, run(pieces(*lengths)))

@@ -1,10 +1,12 @@
 """A sweep is a loop of runs, labelled, on as many devices as there are."""
 
+import functools
 import re
 import subprocess
 import sys
 from pathlib import Path
 
+import chex
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -44,9 +46,7 @@ MAKERS = {
 }
 
 
-def close(seen, wanted):
-    assert jax.tree.structure(seen) == jax.tree.structure(wanted)
-    jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, 1e-12, 1e-12), seen, wanted)
+close = functools.partial(chex.assert_trees_all_close, rtol=1e-12, atol=1e-12)
 
 
 def at(tree, i):
@@ -252,3 +252,13 @@ def test_learners_that_keep_a_matrix_are_played_one_after_the_other(keep, capsys
     np.testing.assert_allclose(seen.trace, wanted.trace, rtol=1e-12, atol=1e-12)
     np.testing.assert_allclose(seen.total, wanted.total, rtol=1e-12)
     np.testing.assert_allclose(seen.state.root, wanted.state.root, rtol=1e-10, atol=1e-12)
+
+
+def test_blocks_weigh_rounds_as_rollout_does(retune):
+    retune(BLOCK_CONFIGURATIONS=2)
+    draw = np.random.default_rng(0)
+    rounds = olx.Rounds(draw.normal(size=(40, 3)), draw.normal(size=40), np.arange(40) % 4 / 2)
+    learners = olx.batch(lambda eta: olx.linear(olx.ogd(eta)), eta=np.array([0.01, 0.1]))
+    seen = olx.sweep(learners, losses.squared, rounds, jnp.zeros(3)).losses
+    each = [olx.rollout(learners[i], losses.squared, rounds, jnp.zeros(3)).losses for i in (0, 1)]
+    np.testing.assert_allclose(seen, each, rtol=1e-12)

@@ -3,6 +3,7 @@
 import _thread
 import threading
 
+import chex
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -66,11 +67,6 @@ def sweep(make, rounds, count, **options):
     return olx.sweep(batch(make, count), losses.squared, rounds, START, **options)
 
 
-def same(seen, wanted):
-    assert jax.tree.structure(seen) == jax.tree.structure(wanted)
-    jax.tree.map(np.testing.assert_array_equal, seen, wanted)
-
-
 def everything(run):
     return run.state, run.trace, run.curve or run.losses
 
@@ -82,7 +78,7 @@ def test_threads_change_no_bit(name, capsys, retune):
     one, *more = (sweep(*game, threads=n, explain=True, **options) for n in (1, 2, 3))
     assert capsys.readouterr().out.count(f"sweep: {form}") == 3
     for run in more:
-        same(everything(run), everything(one))
+        chex.assert_trees_all_equal(everything(run), everything(one))
     assert one.curve is not None
     assert one.curve.total.shape == (game[2], 5)
     diverged = [1] if game[0] is descent else []
@@ -96,7 +92,7 @@ def test_threads_change_no_bit(name, capsys, retune):
 
 def test_losses_of_all_rounds_are_put_beside_each_other():
     one, two = (sweep(adagrad, DENSE, 65, threads=n) for n in (1, 2))
-    same(everything(two), everything(one))
+    chex.assert_trees_all_equal(everything(two), everything(one))
     assert one.losses.shape == (65, 70)
 
 
@@ -112,7 +108,9 @@ def test_a_checkpoint_may_be_continued_by_fewer_threads(tmp_path):
     with pytest.raises(KeyboardInterrupt):
         sweep(adagrad, pieces(40), 65, threads=2, checkpoint=saved())
     resumed = sweep(adagrad, pieces(), 65, threads=1, checkpoint=saved())
-    same(everything(resumed), everything(sweep(adagrad, pieces(), 65, threads=2)))
+    chex.assert_trees_all_equal(
+        everything(resumed), everything(sweep(adagrad, pieces(), 65, threads=2))
+    )
 
 
 def test_random_keys_are_cut_and_joined():
@@ -121,7 +119,7 @@ def test_random_keys_are_cut_and_joined():
     game = learners, losses.linear_loss, olx.Rounds(None, abs(X)), jnp.full(32, 1 / 32)
     one, two = (olx.sweep(*game, threads=n) for n in (1, 2))
     numbers = lambda run: (*jax.tree.map(data_of, run.state), run.losses)
-    same(numbers(two), numbers(one))
+    chex.assert_trees_all_equal(numbers(two), numbers(one))
 
 
 def growing():
@@ -132,7 +130,7 @@ def growing():
 
 def test_sparse_rows_may_grow_from_piece_to_piece():
     one, two = (sweep(adagrad, growing(), 128, threads=n) for n in (1, 2))
-    same(everything(two), everything(one))
+    chex.assert_trees_all_equal(everything(two), everything(one))
 
 
 def idle():
@@ -174,7 +172,7 @@ def test_a_setting_of_one_thread_holds_for_all():
         game = batch(adagrad, 64), losses.squared, single, jnp.zeros(32)
         one, two = (olx.sweep(*game, threads=n) for n in (1, 2))
     assert two.losses.dtype == np.float32
-    same(everything(two), everything(one))
+    chex.assert_trees_all_equal(everything(two), everything(one))
 
 
 @pytest.mark.parametrize("threads", [0, -1, 1.5, True, "2"])
