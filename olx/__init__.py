@@ -14,9 +14,9 @@ from olx import record as record
 from olx import regularizers as regularizers
 from olx import schedules as schedules
 from olx import streams as streams
-from olx.adversary import Adversary as Adversary
 from olx.certificate import Certificate as Certificate
 from olx.convex.norms import Norm as Norm
+from olx.core import Adversary as Adversary
 from olx.core import Batch as Batch
 from olx.core import Feedback as Feedback
 from olx.core import Learner as Learner

@@ -1,7 +1,9 @@
-"""Refuse arrays that cannot fit into memory, before anything is compiled.
+"""Arrays and memory: refuse those that cannot fit, and align those that JAX shall not copy.
 
 XLA ends the process, or fails in words of its own, where it cannot allocate. The shapes of a state
 and of the arrays of a program are known before they are computed, so these are looked at.
+
+JAX reads NumPy arrays that begin at a multiple of 64 bytes without a copy.
 """
 
 import functools
@@ -13,6 +15,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import jax
+import numpy as np
 from jax.core import Tracer
 
 from olx._cache import cached
@@ -116,3 +119,29 @@ def _bytes(leaf: Any) -> int:
 
 def _size(count: int) -> str:
     return f"{count / 1e9:,.3g} GB"
+
+
+LINE = 64  # bytes
+
+
+def aligned_empty(shape: tuple[int, ...], dtype: Any) -> np.ndarray:
+    """An array like that of `np.empty`, aligned."""
+    size = math.prod(shape) * np.dtype(dtype).itemsize
+    room = np.empty(size + LINE, np.uint8)
+    skip = -_address(room) % LINE
+    return room[skip : skip + size].view(dtype).reshape(shape)
+
+
+def aligned_full(shape: tuple[int, ...], value: float, dtype: object) -> np.ndarray:
+    """An array like that of `np.full`, aligned."""
+    array = aligned_empty(shape, dtype)
+    array[...] = value
+    return array
+
+
+def is_aligned(array: np.ndarray) -> bool:
+    return array.flags.c_contiguous and _address(array) % LINE == 0
+
+
+def _address(array: np.ndarray) -> int:
+    return array.__array_interface__["data"][0]

@@ -1,4 +1,4 @@
-r"""The types of the game: rounds, feedback, learners, processes and runs.
+r"""The types of the game: rounds, feedback, learners, processes, adversaries and runs.
 
 In round $t$ a learner sees a context $x_t$, plays an action $a_t$, is told the outcome $y_t$ and
 pays $\ell(a_t, y_t)$. A learner is three pure functions and the numbers they share.
@@ -198,6 +198,27 @@ class Process:
                 f"{self.gives}; take one of {' or '.join(_MADE_BY[kind] for kind in legal)}."
             )
         return self
+
+
+@pytree
+class Adversary:
+    """A player that chooses each outcome after it has seen the action of the learner."""
+
+    hparams: PyTree
+    loss: Loss  # (action, outcome) -> scalar, a pytree
+    init_fn: Callable[..., PyTree] = static()  # (hparams) -> state
+    ask_fn: Callable[..., PyTree] = static()  # (hparams, state) -> context
+    answer_fn: Callable[..., PyTree] = static()  # (hparams, state, action) -> (outcome, state)
+    name: Call = static(kw_only=True, default=Call())  # the call that makes it
+
+    def init(self) -> PyTree:
+        return self.init_fn(self.hparams)
+
+    def ask(self, state: PyTree) -> PyTree:
+        return self.ask_fn(self.hparams, state)
+
+    def answer(self, state: PyTree, action: PyTree) -> tuple[PyTree, PyTree]:
+        return self.answer_fn(self.hparams, state, action)
 
 
 @pytree

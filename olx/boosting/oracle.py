@@ -29,11 +29,10 @@ from olx import _check as check
 from olx._cache import compiled
 from olx._pytree import pytree, static
 from olx._refusal import RefusedType, RefusedValue, own_name, public
-from olx.adversary import Adversary
 from olx.boosting.fit import Ensemble
 from olx.boosting.stagewise import StagewiseHparams, StagewiseState, factors
 from olx.boosting.weak import WeakLearner, legal, no_rows, on_training_rows, shaped
-from olx.core import Feedback, Learner, Rounds
+from olx.core import Adversary, Feedback, Learner, Rounds
 from olx.losses.score import ScoreLoss
 from olx.streams.checks import judge, needs_of
 

@@ -24,7 +24,7 @@ from numpy.typing import ArrayLike
 from olx import _check as check
 from olx._pytree import pytree, static
 from olx._refusal import RefusedType, RefusedValue, own_name, public
-from olx.adversary import Adversary
+from olx.core import Adversary
 from olx.losses.points import linear_loss
 
 

@@ -18,8 +18,8 @@ import jax
 import numpy as np
 from jaxtyping import PyTree
 
-from olx import _aligned as aligned
 from olx import _check as check
+from olx import _memory as memory
 from olx._refusal import RefusedType, RefusedValue
 from olx.core import Rounds
 from olx.engine import device, round, tuning
@@ -232,12 +232,8 @@ def chunks_of(
     but one.
     """
     skip = 0 if history is None else history.rounds
-    start, capacity, room, stage = (
-        0,
-        plan.capacity,
-        Room(),
-        Buffers(plan.capacity, plan.dtypes, plan.owned),
-    )
+    start, capacity, room = 0, plan.capacity, Room()
+    stage = Buffers(capacity, plan.dtypes, plan.owned)
     for piece in pieces:
         length = len_of(piece)
         if piece is not plan.first:
@@ -373,11 +369,11 @@ class Buffers:
         if sparse or not self._owned or device.accelerated():
             return 0
         fit = map(self._fits, range(len(leaves)), leaves)
-        rows = [aligned.LINE // math.gcd(aligned.LINE, leaf.strides[0]) for leaf in leaves]
+        rows = [memory.LINE // math.gcd(memory.LINE, leaf.strides[0]) for leaf in leaves]
         return max(rows) if all(fit) else 0
 
     def _fits(self, number: int, leaf: np.ndarray) -> bool:
-        near = device.accelerated() or aligned.is_aligned(leaf)  # else it is copied in any case
+        near = device.accelerated() or memory.is_aligned(leaf)  # else it is copied in any case
         return leaf.dtype == self._dtypes[number] and near
 
     def put(self, part: Rounds) -> Rounds:
@@ -399,7 +395,7 @@ class Buffers:
             return leaf
         key = number, self._turn
         if key not in self._places:
-            self._places[key] = aligned.empty((self._capacity, *leaf.shape[1:]), dtype)
+            self._places[key] = memory.aligned_empty((self._capacity, *leaf.shape[1:]), dtype)
             if jax.dtypes.canonicalize_dtype(dtype) != dtype:
                 self._places[key][:] = 0  # JAX casts the whole buffer; new memory could overflow
         buffer = self._places[key]

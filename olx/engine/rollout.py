@@ -18,8 +18,7 @@ from olx._cache import compiled
 from olx._memory import refuse_large_arrays
 from olx._pytree import as_tree
 from olx._refusal import RefusedType, public
-from olx.adversary import Adversary
-from olx.core import Learner, Loss, Rounds, Run
+from olx.core import Adversary, Learner, Loss, Rounds, Run
 from olx.engine import round
 from olx.engine.arguments import check_game
 from olx.engine.explain import errors_explained

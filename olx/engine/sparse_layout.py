@@ -17,7 +17,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, PyTree
 
-from olx import _aligned as aligned
+from olx import _memory as memory
 from olx import _numeric
 from olx._cache import cached, compiled, result_shapes
 from olx._numeric import Sum
@@ -199,7 +199,7 @@ def _grown_axis(small: tuple[int, ...], large: tuple[int, ...]) -> int | None:
     return grown[0] if grown else None
 
 
-_STEP = aligned.LINE // (4 * LANES)  # blocks of four bytes per number that fill a line
+_STEP = memory.LINE // (4 * LANES)  # blocks of four bytes per number that fill a line
 
 
 class Blocks(NamedTuple):

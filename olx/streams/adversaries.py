@@ -20,8 +20,7 @@ from olx import _check as check
 from olx import _numeric as safe
 from olx._pytree import as_tree, pytree, static
 from olx._refusal import RefusedType, RefusedValue, public
-from olx.adversary import Adversary
-from olx.core import Loss, Rounds, Scalar
+from olx.core import Adversary, Loss, Rounds, Scalar
 from olx.streams.checks import check_rounds
 from olx.streams.sparse_rows import SparseRows
 

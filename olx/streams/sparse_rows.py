@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from olx import _aligned as aligned
 from olx import _check as check
+from olx import _memory as memory
 from olx._refusal import RefusedType, RefusedValue, own_name, public
 from olx.core import Rounds
 
@@ -94,8 +94,8 @@ def sparse_rows(matrix: Any) -> SparseRows:
     pointers = np.r_[0, np.cumsum(blocks)].astype(np.int32)
     spare = int(np.max(blocks, initial=1))  # so that the engine need not copy the last rows
     shape = int(pointers[-1]) + 2 * spare, LANES
-    indices = aligned.full(shape, rows.shape[1], np.int32)
-    values = aligned.full(shape, 0, dtype)
+    indices = memory.aligned_full(shape, rows.shape[1], np.int32)
+    values = memory.aligned_full(shape, 0, dtype)
     row = np.repeat(np.arange(len(count)), count)
     place = np.arange(rows.nnz) - rows.indptr[row]
     where = pointers[row] + place // LANES, place % LANES

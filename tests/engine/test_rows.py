@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import scipy.sparse
 
-from olx import _aligned as aligned
+from olx import _memory as memory
 from olx.engine.sparse_layout import Room, blocks
 from olx.streams.sparse_rows import sparse_rows
 
@@ -46,4 +46,4 @@ def test_long_streams_are_not_copied():
         cut = blocks(rows, start, CAPACITY, room, np.float32)
         for seen, whole in zip((cut.indices, cut.values), rows.longer, strict=True):
             assert np.shares_memory(seen, whole)
-            assert aligned.is_aligned(seen)
+            assert memory.is_aligned(seen)
