@@ -1,4 +1,4 @@
-"""Hooks of pytest that keep a process of the tests below 2 GB, and say how much it needed.
+"""Hooks of pytest that keep a process of the tests below 4 GB, and say how much it needed.
 
 Most of the memory holds compiled programs, which JAX keeps for ever. A process that has grown
 forgets them: the persistent cache on disk still has what is needed again.
@@ -12,8 +12,8 @@ from pathlib import Path
 import jax
 import pytest
 
-ENOUGH = 1.5  # GB; a test may add a part of one
-STEP = 0.3  # GB to grow before it is worth forgetting again
+ENOUGH = 3.0  # GB; a test may add a part of one
+STEP = 0.5  # GB to grow before it is worth forgetting again
 _SIZE = Path("/proc/self/statm")
 _forget_above = ENOUGH
 _peaks = {}
