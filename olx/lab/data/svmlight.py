@@ -108,8 +108,8 @@ def _bad_line(path: Path, several: bool) -> str | None:
             return f"{path}: row {row} has the label {label!r}; give a number."
         if len(labels) > 1 and not several:
             return (
-                f"{path}: row {row} has the labels {label}; several per row are of task = "
-                '"multilabel".'
+                f"{path}: row {row} has the labels {label}; several per row need "
+                "task = 'multilabel'."
             )
         last = -1
         for column, pair in enumerate(pairs):
