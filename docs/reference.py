@@ -100,7 +100,8 @@ def places(made: list[Page]) -> dict[str, str]:
     for room, public in rooms().items():
         for one in public:
             found[one.typed] = homes.setdefault(one.path, f"reference/{room}.md#{one.path}")
-    return found | {page.module: page.file for page in made}
+    modules = {page.module: page.file for page in made}
+    return modules | found  # a factory may be called like its file
 
 
 def write(folder: Path, made: list[Page]) -> list[str]:

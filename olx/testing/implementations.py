@@ -27,7 +27,7 @@ from olx.facts import AddsGradient, HasAggregate, Linear, Refreshed, Rowwise, Se
 from olx.frameworks.lift import linear
 from olx.losses.entropic import logistic
 from olx.streams.sparse_rows import sparse_rows
-from olx.testing.report import close, fail, movable, tolerance
+from olx.testing.report import close, fail, movable, tolerance, weighed
 from olx.testing.ties import tied_rounds, with_more_features
 
 SPARSE_WIDTH = 3  # one: the form does not depend on the number of configurations
@@ -46,7 +46,7 @@ def check_widths(learner: Learner, loss: Loss, rounds: Rounds, params: PyTree) -
     rounds = _stretched_rounds(_with_context(rounds, params))
     if sparse:
         rounds, params = with_more_features(learner, rounds, params)
-    rounds = tied_rounds(learner, loss, rounds, params)
+    rounds = _weighed_rounds(learner, tied_rounds(learner, loss, rounds, params))
     switch = tuning.BLOCK_CONFIGURATIONS
     widths, most = (1, switch - 1, switch), max(switch, SPARSE_WIDTH)
     learners = _scaled_learners(learner, np.linspace(1.0, 0.7, most), movable(learner, params))
@@ -128,6 +128,13 @@ def _with_context(rounds: Rounds, params: PyTree) -> Rounds:
     length = len(jax.tree.leaves(rounds)[0])
     context = np.random.default_rng(0).normal(size=(length, *np.shape(params)))
     return rounds._replace(context=context.astype(jnp.result_type(params)))
+
+
+def _weighed_rounds(learner: Learner, rounds: Rounds) -> Rounds:
+    """The rounds with several weights, 0 among them, unless the learner asks for its own."""
+    if rounds.weight is not None or any(need.where == "weight" for need in learner.needs):
+        return rounds
+    return weighed(rounds, np.resize([1.0, 0.5, 0.0, 0.25], len(jax.tree.leaves(rounds)[0])))
 
 
 def _stretched_rounds(rounds: Rounds) -> Rounds:
