@@ -1,5 +1,6 @@
 """Online learning in JAX: learners as triples of pure functions over pytrees."""
 
+import sys as _sys
 from importlib import import_module as _import_module
 from importlib.metadata import version as _version
 from typing import TYPE_CHECKING as _TYPE_CHECKING
@@ -84,7 +85,7 @@ if _TYPE_CHECKING:
 __version__ = _version("olx")
 
 # Folders of algorithms are loaded when they are first used, so that `import olx` stays quick.
-_ROOMS = (
+_LAZY_PACKAGES = (
     "alignment",
     "boosting",
     "classification",
@@ -105,24 +106,29 @@ _OF_HINDSIGHT = ("best_in_hindsight", "regret", "shifting_regret")
 
 
 def __getattr__(name: str) -> _Any:
-    if name in _ROOMS:
+    if name in _LAZY_PACKAGES:
         return _import_module(f"olx.{name}")
     if name in _OF_HINDSIGHT:
         return getattr(_import_module("olx.hindsight"), name)
     homes = [] if name.startswith("_") else _homes(name)
     if homes:
         raise AttributeError(f"olx has no `{name}`; it is {' or '.join(homes)}.", name=name)
-    raise AttributeError(f"module 'olx' has no attribute {name!r}", name=name)
+    own = _sys.modules[__name__]  # Python itself then names one that is spelled alike
+    raise AttributeError(f"module 'olx' has no attribute {name!r}", name=name, obj=own)
 
 
 def _homes(name: str) -> list[str]:
     """Where a name lives that is not directly in olx."""
-    packages = [package for package in _ROOMS if package not in ("interop", "testing", "theorems")]
+    packages = [
+        package for package in _LAZY_PACKAGES if package not in ("interop", "testing", "theorems")
+    ]
     packages += ["mirrors", "losses", "regularizers", "schedules", "convex", "streams"]
     modules = {package: _import_module(f"olx.{package}") for package in packages}
     modules |= {"ascents": ascents, "games": games}
-    return [f"`olx.{home}.{name}`" for home, module in modules.items() if name in vars(module)]
+    found = {home: vars(module).get(name) for home, module in modules.items()}
+    own = lambda thing: str(getattr(thing, "__module__", None)).startswith("olx.")
+    return [f"`olx.{home}.{name}`" for home, thing in found.items() if own(thing)]
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_ROOMS, *_OF_HINDSIGHT})
+    return sorted({*globals(), *_LAZY_PACKAGES, *_OF_HINDSIGHT})

@@ -2,6 +2,7 @@
 
 import itertools
 import os
+import re
 import runpy
 import signal
 import subprocess
@@ -159,9 +160,9 @@ def start(*words):
 
 
 REFUSED = {
-    "no such config": ("run none.toml", "olx run: none.toml: no such config."),
+    "no such config": ("run none.toml", "olx run: none.toml: no such config; "),
     "no config": ("run", "olx run: the following arguments are required: config; see olx run"),
-    "no such command": ("walk", "olx: argument command: invalid choice: 'walk'"),
+    "no such command": ("walk", "olx: there is no command walk"),
     "no such option": ("show --fast x", "olx: unrecognized arguments: --fast"),
     "unknown key": ("run tiny.toml --set sede=1", "unknown key sede; did you mean seeds?"),
     "no result": ("show .", "olx show: . holds no result; give the folder that `olx run` wrote"),
@@ -268,6 +269,23 @@ def test_lists_are_words_that_a_terminal_shows(capsys):
     assert not set("$\\") & set(out)
     [steps] = [line for line in lines if "schedules.root_rounds" in line]
     assert steps.endswith("The step size 1 / sqrt(t L / U).")
+    linear = olx(capsys, "list", "linear")[1]
+    assert "<w, x>" in linear
+    assert "langle" not in out
+    assert not re.search(r"/_|frac(?!tion)", olx(capsys, "list", "ogd")[1])
+
+
+@pytest.mark.parametrize(("word", "hint"), [("rnu", "run"), ("lst", "list")])
+def test_a_command_with_a_typing_error_is_answered_by_the_nearest(word, hint, capsys):
+    with pytest.raises(SystemExit):
+        cli.main([word])
+    assert f"there is no command {word}; did you mean {hint}?" in capsys.readouterr().err
+
+
+def test_a_config_that_is_not_there_is_answered_by_the_nearest(tmp_path, capsys):
+    (tmp_path / "quickstart.toml").write_text("")
+    said = olx(capsys, "run", str(tmp_path / "quikstart.toml"))
+    assert "no such config; did you mean quickstart.toml?" in said[2]
 
 
 @pytest.mark.parametrize("package", [name for name in MODULES if name])

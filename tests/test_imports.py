@@ -40,7 +40,7 @@ def test_no_heavy_package_is_loaded(loaded):
 
 
 def test_folders_of_algorithms_are_loaded_when_they_are_used(loaded):
-    later = {f"olx.{room}" for room in (*olx._ROOMS, "lab", "cli")}
+    later = {f"olx.{room}" for room in (*olx._LAZY_PACKAGES, "lab", "cli")}
     assert not loaded & later
 
 
@@ -48,7 +48,7 @@ def test_names_that_are_loaded_later_are_those_that_type_checkers_see():
     tree = ast.parse(Path(str(olx.__file__)).read_text())
     (block,) = [node for node in tree.body if isinstance(node, ast.If)]
     seen = {alias.asname for node in block.body for alias in node.names}
-    assert seen == {*olx._ROOMS, *olx._OF_HINDSIGHT}
+    assert seen == {*olx._LAZY_PACKAGES, *olx._OF_HINDSIGHT}
     assert seen <= set(dir(olx))
     for name in seen:
         assert getattr(olx, name).__name__.rpartition(".")[2] == name

@@ -361,7 +361,9 @@ def _experiment(asked: Asked) -> "Experiment":
     home = Path(asked.config).resolve().parent
     user_factories.look_in(home, Path.cwd())
     made = config.read(asked.config, asked.set)
-    own = user_factories.named_modules(made.plain(), SCHEMES)
+    plain = made.plain()
+    named = {name for each in plain.pop("data", []) for name in user_factories.named_modules(each)}
+    own = named - {*SCHEMES} | user_factories.named_modules(plain)  # schemes are only of data
     if own and user_factories.is_inside_result(home):
         raise ValueError(
             f"{asked.config} is inside a result and names the module {min(own)}, and no code of a "

@@ -1,7 +1,9 @@
 """Read the words of the `olx` command and do what they ask; an error is one line."""
 
 import argparse
+import difflib
 import os
+import re
 import sys
 import traceback
 from collections.abc import Sequence
@@ -77,6 +79,10 @@ class _Parser(argparse.ArgumentParser):
     """A parser that prints an error in one line."""
 
     def error(self, message: str) -> NoReturn:
+        if wrong := re.match(r"argument command: invalid choice: '(.*?)'", message):
+            near = difflib.get_close_matches(wrong[1], [each.name for each in COMMANDS], 1, 0.5)
+            hint = f"; did you mean {near[0]}?" if near else ""
+            message = f"there is no command {wrong[1]}{hint}"
         self.exit(2, as_line(f"{self.prog}: {message}; see {self.prog} --help") + "\n")
 
 

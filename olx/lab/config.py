@@ -123,7 +123,9 @@ def read(path: str | os.PathLike, settings: Sequence[str] = ()) -> Experiment:
     try:
         tree = tomllib.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
-        raise ConfigError(f"{path}: no such config.") from None
+        there = [each.name for each in path.parent.glob("*.toml")]
+        hint = nearest(path.name, there, "`olx example` writes one to start from.")
+        raise ConfigError(f"{path}: no such config; {hint}") from None
     except IsADirectoryError:
         raise ConfigError(f"{path} is a folder; a config is a TOML file.") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:

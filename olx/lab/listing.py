@@ -231,13 +231,14 @@ def _shown(default: Any) -> str:
     return f"function {default.__name__}" if inspect.isfunction(default) else repr(default)
 
 
-_FRACTION = re.compile(r"\\[td]?frac *(?:{([^{}]*)}|(\w)) *(?:{([^{}]*)}|(\w|\\[a-z]+))")
+_PART = r"(?:{((?:[^{}]|(?<=\\)[{}])*)}|(\\[a-zA-Z]+|\w))"
+_FRACTION = re.compile(rf"\\[td]?frac *{_PART} *{_PART}")
 _ROOT = re.compile(r"\\sqrt *(?:{([^{}]*)}|(\\?\w+))")
 _INDEX = re.compile(r"([_^])\s*{([^{}]*)}")
 _WRAPPED = re.compile(r"\\(?:text|mathrm|mathbb|mathcal|operatorname|begin|end)\*? *{([^{}]*)}")
 _GONE = re.compile(r"\\(?:left|right|[Bb]igg?[lr]?|textstyle|displaystyle|limits)(?![a-z])")
 _SIGNS = {
-    r"\|": "||", r"\langle": "<", r"\rangle": ">", r"\le": "<=", r"\ge": ">=", r"\ne": "!=",
+    r"\|": "||", r"\le": "<=", r"\ge": ">=", r"\ne": "!=",
     r"\in": " in ", r"\notin": " not in ", r"\pm": "+-", r"\cdot": "*", r"\times": "x",
     r"\top": "T", r"\dots": "...", r"\leftarrow": "<-", r"\to": "->", r"\mapsto": "->",
     r"\ell": "loss", r"\nabla": "grad ", r"\infty": "inf", r"\partial": "d", r"\mid": "|",
@@ -264,9 +265,10 @@ def _plain_math(tex: str) -> str:
         tex = _ROOT.sub(lambda m: f"sqrt({m[1] or m[2]})", tex)
         tex = _FRACTION.sub(lambda m: f"{_group(m[1] or m[2])}/{_group(m[3] or m[4])}", tex)
         tex = _INDEX.sub(lambda m: m[1] + _group(m[2]), tex)
-        tex = re.sub(r"(?<!\\){([^{}]*)(?<!\\)}", r"\1", tex)
+        if tex == before:
+            tex = re.sub(r"(?<!\\){([^{}]*)(?<!\\)}", r"\1", tex)
     sign = lambda m: str(_SIGNS.get(m[0], m[0][1:]))
-    tex = re.sub(r"(?<=\\langle)\s+|\s+(?=\\rangle)", "", tex)
+    tex = re.sub(r"\s*\\rangle", ">", re.sub(r"\\langle\s*", "<", tex))
     tex = re.sub(r"\\[A-Za-z]+|\\.|&", sign, tex, flags=re.S)
     return re.sub(r"(?<=\S) {2,3}(?=\S)", " ", tex)
 

@@ -68,16 +68,13 @@ def refuse_inside(where: str, module: str) -> None:
             )
 
 
-def named_modules(tree: object, schemes: tuple[str, ...] = ()) -> set[str]:
-    """The modules of all names `package.module:factory` in a tree of plain values.
-
-    schemes: what stands before the colon in the name of a data set, such as "sklearn".
-    """
+def named_modules(tree: object) -> set[str]:
+    """The modules of all names `package.module:factory` in a tree of plain values."""
     if isinstance(tree, str):
         form = FORM.fullmatch(tree.removeprefix("stream:"))
-        return {form[1]} - {*schemes} if form else set()
+        return {form[1]} if form else set()
     inside = tree.values() if isinstance(tree, Mapping) else tree if isinstance(tree, list) else ()
-    return {module for each in inside for module in named_modules(each, schemes)}
+    return {module for each in inside for module in named_modules(each)}
 
 
 def find(where: str, name: str) -> Any:
