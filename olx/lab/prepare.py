@@ -1,6 +1,7 @@
 """The jobs of an experiment on its data; what does not fit is refused before the first job."""
 
 import dataclasses
+from collections.abc import Hashable
 from typing import Any, NamedTuple
 
 import jax
@@ -132,7 +133,7 @@ def find_metric(name: str) -> Metric:
     """The metric that a config names; one with a colon is a function outside the library."""
     if ":" in name:
         thing = user_factories.find("metrics", name)
-        if not callable(thing):
+        if not callable(thing) or not isinstance(thing, Hashable):
             kind = type(thing).__name__
             raise ConfigError(
                 f"metrics: {name} is a {kind}; name a function of an action and an outcome."
@@ -154,7 +155,7 @@ def job_game(experiment: Experiment, job: Job, data: Dataset) -> Game:
     start = first_decision(job, data, dtype)
     large = len(data) * data.width * dtype.itemsize > 1e6 * experiment.budget.memory
     blind = job.where == f"learners.{len(experiment.learners)}"  # the baseline
-    if blind and data.is_sparse:  # it sees no features
+    if blind and data.is_sparse and experiment.comparator is None:  # it sees no features
         data = dataclasses.replace(data, context=np.zeros((len(data), 1)))
     as_rounds = lambda rows: rows.rounds(dtype, dense=not (data.is_sparse and large))
     half, learn, test = None, data, None

@@ -82,3 +82,11 @@ def test_sequences_of_a_csv_file_are_played_as_those_of_npz(tmp_path):
         totals.setdefault(row["learner"], {})[row["dataset"]] = row["total"]
     assert totals["structured_perceptron"]["a.csv"] > 0
     assert all(each["a.csv"] == each["a.npz"] for each in totals.values())
+
+
+@pytest.mark.parametrize("qid", ["abc", "1" * 30])
+def test_a_query_that_is_no_whole_number_is_refused_with_its_row(qid, tmp_path):
+    path = tmp_path / "mine.svm"
+    path.write_text(f"1 qid:1 1:1\n0 qid:{qid} 1:2\n")
+    with pytest.raises(ValueError, match=r"mine\.svm: row 1 "):
+        load(str(path), task="instance_ranking")

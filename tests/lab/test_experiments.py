@@ -3,6 +3,7 @@
 import dataclasses
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -165,6 +166,17 @@ def test_rows_too_many_to_be_dense_are_played_sparse(tmp_path):
     assert column(rows, "error").tolist() == [np.mean(REFERENCE[e][1] * Y <= 0) for e in ETAS]
     with pytest.raises(ConfigError, match="too large to be dense"):
         run(experiment(str(path), budget=little, comparator="zero"), tmp_path / "other")
+
+
+def test_the_baseline_of_sparse_rows_is_compared_also_when_it_is_played_alone(tmp_path):
+    path = tmp_path / "mine.svm"
+    path.write_text("\n".join(f"{y:+g} {i % 7 + 1}:1" for i, y in enumerate(Y)))
+    asked = experiment(str(path), comparator="zero", baseline=True)
+    first = run(asked, tmp_path / "r").curves
+    for place in (tmp_path / "r" / "jobs").iterdir():
+        if "ogd" not in place.name:
+            shutil.rmtree(place)
+    assert run(asked, tmp_path / "r").curves.equals(first)
 
 
 def test_a_portfolio_ends_with_its_wealth(tmp_path):

@@ -274,9 +274,9 @@ def _read_npz(path: Path, unpack: float | None) -> Rows:
                 z = {name: file[name] for name in file.files if not name.endswith("_names")}
     except (zipfile.BadZipFile, ValueError, OSError, EOFError) as error:
         raise ValueError(f"{path} cannot be read as .npz: {error}".rstrip(".") + ".") from error
-    for name in {"X", "data"} & set(z):
-        if z[name].dtype.kind not in "fiub":
-            raise ValueError(f"{path}: {name} holds {z[name].dtype}; it must hold numbers.")
+    name = "X" if "X" in z else "data"
+    if name in z and z[name].dtype.kind not in "fiub":
+        raise ValueError(f"{path}: {name} holds {z[name].dtype}; it must hold numbers.")
     if "X" in z:
         x: Matrix = z["X"]
         if x.ndim != 2:

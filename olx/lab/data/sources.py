@@ -193,9 +193,10 @@ def resolve_paths(folder: Path, experiment: Experiment) -> Experiment:
         experiment.data_folder = str((folder / experiment.data_folder).resolve())
     for i, entry in enumerate(experiment.data):
         path = Path(entry.name)
-        if ":" in entry.name or path.suffix.lower() not in SUFFIXES or path.is_absolute():
+        there = (folder / path).is_file()
+        named = there or path.suffix.lower() in SUFFIXES  # svmlight files have any suffix
+        if ":" in entry.name or not named or path.is_absolute():
             continue
-        there = (folder / path).exists()
         if not there and (data_folder(experiment.data_folder) / path).is_file():
             continue
         if not there and path.is_file():

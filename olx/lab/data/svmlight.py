@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 import scipy.sparse
 
+from olx._memory import memory
 from olx.lab.data.csv import number
 from olx.lab.data.unpacking import COMPRESSED, pieces
 
@@ -62,6 +63,12 @@ def read_svmlight(
     x = scipy.sparse.csr_array((x.data, x.indices - first, x.indptr), shape=shape)
     if not several:
         return x, y, (), first
+    kinds = len({label for labels in y for label in labels})
+    if 8 * len(y) * kinds > memory() // 8:
+        raise ValueError(
+            f"{path} has {kinds} labels in {len(y)} rows, a table of "
+            f"{8 * len(y) * kinds / 1e9:,.3g} GB; give fewer rows, or fewer labels."
+        )
     table = MultiLabelBinarizer()
     y = np.asarray(table.fit_transform(y))
     return x, y, tuple(int(k) if k.is_integer() else k for k in table.classes_.tolist()), first
@@ -74,6 +81,9 @@ def query_ids(path: Path) -> np.ndarray | None:
         ids = [entry[4:] for entry in entries[:2] if entry.startswith("qid:")]
         found.append((row, ids[0] if ids else ""))
     bare = [row for row, qid in found if not qid]
+    for row, qid in found:
+        if qid and not (qid.lstrip("-").isdecimal() and len(qid) < 19):
+            raise ValueError(f"{path}: row {row} has the qid {qid[:20]!r}; give a whole number.")
     if bare and len(bare) < len(found):
         raise ValueError(f"{path}: row {bare[0]} has no qid, others have one.")
     return None if bare else np.array([int(qid) for _, qid in found])
