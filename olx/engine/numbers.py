@@ -79,7 +79,7 @@ def numbers_of(learner: Learner, loss: Loss, check: Check, stacked: bool = False
     check: refuses what the driver does not play; a function at module level.
     stacked: whether `learner` is a stack of learners.
     """
-    key = check, id(learner), id(loss)
+    key = check, stacked, id(learner), id(loss)
     found = _SEEN.get(key)
     if found is not None:
         return found
@@ -92,8 +92,8 @@ def numbers_of(learner: Learner, loss: Loss, check: Check, stacked: bool = False
 
 
 def has_numbers(learner: Learner, loss: Loss, check: Check) -> bool:
-    """Whether the numbers of a learner and a loss are remembered."""
-    return _SEEN.get((check, id(learner), id(loss))) is not None
+    """Whether the numbers of a single learner and a loss are remembered."""
+    return _SEEN.get((check, False, id(learner), id(loss))) is not None
 
 
 def new_numbers(learner: Learner, loss: Loss, stacked: bool) -> Numbers:

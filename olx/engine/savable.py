@@ -130,7 +130,8 @@ def find(name: str, trust: tuple[str, ...]) -> Any:
     try:
         found = _defined(module, path)
     except Exception as error:  # whatever a module of the user does
-        if not is_in(module, ("olx",)):
+        gone = isinstance(error, ModuleNotFoundError) and is_in(error.name or "", ("olx",))
+        if not gone:
             raise Unsavable(
                 f"{module} cannot be imported ({in_words(error)}); install it, or mend it"
             ) from error

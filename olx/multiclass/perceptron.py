@@ -136,6 +136,7 @@ def exponentiated_gradient(eta: Scalar) -> Learner:
     >>> olx.rollout(learner, loss, rounds, jnp.zeros((3, 3))).losses.tolist()
     [1.0, 1.0, 1.0, 0.0, 0.0, 0.0]
     """
+    check.positive("eta", eta)
     learner = dual_ascent(eta, negative_entropy(), multiclass_hinge, conservative())
     return learner.carrying(winnow_mistakes(1.0))
 

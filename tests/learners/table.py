@@ -83,9 +83,11 @@ def program(case: Case) -> Hashable:
 
 
 def claims(case: Case) -> Hashable:
-    """The facts of the learner, about a state of this structure, of vectors or matrices."""
+    """The facts of the learner and its mirror map, about a state of vectors or matrices."""
     state = jax.tree.map(jnp.ndim, jax.eval_shape(case.learner.init, case.params))
-    return case.learner.facts, jax.tree.structure(state), *jax.tree.leaves(state)
+    maps = [one for one in functions(case.learner) if one.__module__.startswith("olx.mirrors")]
+    kind = jax.tree.structure(state), *jax.tree.leaves(state)
+    return case.learner.facts, frozenset(maps), kind
 
 
 def one_of_each(key: Callable[[Case], Hashable]) -> list[str]:

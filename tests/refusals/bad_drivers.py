@@ -98,6 +98,7 @@ BAD = {
     "a stream of numbers": run(f"run: {NO_ROUNDS} int", rounds=ints()),
     "an empty stream to sweep": sweep("sweep: the stream is empty", ValueError, rounds=[]),
     "scalars": run("run: rounds.context is a scalar", rounds=olx.Rounds(1.0, 2.0)),
+    "pieces to roll out": roll(f"rollout: {NO_ROUNDS} list", rounds=[ROUNDS]),
     "sparse rows to roll out": roll("rollout: sparse rows are played by `olx.run`", rounds=SPARSE),
     "sparse rows of another width": run(
         r"run: `params` has shape \(2,\), the sparse rows have 3", rounds=SPARSE, params=np.zeros(2)
@@ -117,6 +118,7 @@ BAD = {
     "rounds to keep as a number": run(f"{NO_KEEP} be a function, got int", keep=10),
     "rounds to keep as a list": run(f"{NO_KEEP} be a function, got list", keep=[1, 2]),
     "a rule of one argument": run(f"{NO_KEEP} take .*: ", keep=lambda start: start),
+    "a factory for keep": run(f"{NO_KEEP} take", keep=olx.keep.every),
     "rounds past the end": rule(np.array([41])),
     "round zero": rule(np.array([0])),
     "a negative round": rule(np.array([-1])),

@@ -43,6 +43,7 @@ POSITIVE = {  # by owner and argument, a factory of one number that must be posi
     ("strongly_convex_ogd", "sigma"): olx.first_order.strongly_convex_ogd,
     ("ftrl_proximal", "eta"): olx.first_order.ftrl_proximal,
     ("exponentiated_gradient", "eta"): olx.first_order.exponentiated_gradient,
+    ("multiclass.exponentiated_gradient", "eta"): olx.multiclass.exponentiated_gradient,
     ("exponentiated_gradient", "total"): lambda v: olx.first_order.exponentiated_gradient(0.1, v),
     ("signed_exponentiated_gradient", "eta"): olx.first_order.signed_exponentiated_gradient,
     ("signed_exponentiated_gradient", "total"): lambda v: (
