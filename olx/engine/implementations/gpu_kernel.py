@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 from jax import lax
+from jax.dtypes import canonicalize_dtype
 from jax.extend.core import jaxpr_as_fun
 from jaxtyping import Array, Int, PyTree
 
@@ -28,7 +29,14 @@ from olx.engine.implementations.base import Implementation
 from olx.engine.implementations.dense import play_round, spread
 from olx.engine.implementations.gpu_legalize import constants_of, play
 from olx.engine.implementations.gpu_moves import Unfit
-from olx.engine.implementations.gpu_padding import cut, entry, is_key, join, pad, padded_shape
+from olx.engine.implementations.gpu_padding import (
+    entry,
+    is_key,
+    join,
+    pad,
+    padded_shape,
+    unpad,
+)
 from olx.engine.implementations.gpu_resources import Cut, Resources, cut_of, resources_of
 from olx.engine.numbers import repeat_last
 from olx.engine.round import Output, Recorder, context_dtypes
@@ -103,13 +111,7 @@ class LegalRound(NamedTuple):
 @cached
 def legal_round(asked: Asked, block: int) -> LegalRound:
     """The legal form of a round; `Unfit` if there is none."""
-    lead = (block,), (block,), (), ()
-    given = [
-        [jax.ShapeDtypeStruct((*axes, *shape), dtype, weak_type=weak) for shape, dtype, weak in own]
-        for axes, own in zip(lead, asked.kinds, strict=True)
-    ]
-    function = functools.partial(_round, asked, block)
-    closed, shapes = jax.make_jaxpr(function, return_shape=True)(*given)
+    closed, output = _traced_round(asked, block)
     if not all(kind.size for kind in (*closed.in_avals, *closed.out_avals)):
         raise Unfit("an array without elements has no legal form")
     held = constants_of(closed)
@@ -122,7 +124,20 @@ def legal_round(asked: Asked, block: int) -> LegalRound:
     constants = [jnp.asarray(value) for value in held.values()]
     padded = lambda kind: _struct(padded_shape(kind.shape), kind)
     program = jax.make_jaxpr(legal)(list(map(padded, constants)), *map(padded, closed.in_avals))
-    return LegalRound(program, constants, closed.out_avals, jax.tree.structure(shapes[1]))
+    return LegalRound(program, constants, closed.out_avals, output)
+
+
+@cached
+def _traced_round(asked: Asked, block: int) -> tuple[Any, Any]:
+    """A closed jaxpr of a round, and the structure of its output."""
+    lead = (block,), (block,), (), ()
+    given = [
+        [jax.ShapeDtypeStruct((*axes, *shape), dtype, weak_type=weak) for shape, dtype, weak in own]
+        for axes, own in zip(lead, asked.kinds, strict=True)
+    ]
+    function = functools.partial(_round, asked, block)
+    closed, shapes = jax.make_jaxpr(function, return_shape=True)(*given)
+    return closed, jax.tree.structure(shapes[1])
 
 
 def _round(
@@ -270,8 +285,8 @@ def _true(leaf: Array, lead: tuple[int, ...], kind: Any) -> Array:
     """A result of the kernel without its padding, as numbers or keys."""
     shape = (*lead, *kind.shape[1:])
     if not is_key(kind):
-        return cut(leaf, shape)
-    return jax.random.wrap_key_data(cut(leaf, (*shape, 2)), impl="threefry2x32")
+        return unpad(leaf, shape)
+    return jax.random.wrap_key_data(unpad(leaf, (*shape, 2)), impl="threefry2x32")
 
 
 def _padded_struct(lead: tuple[int, ...], kind: Any) -> jax.ShapeDtypeStruct:
@@ -302,31 +317,40 @@ def _numbers(value: Any, kind: Any) -> Array:
 
 def _cannot(game: Game) -> str:
     """Why a kernel cannot play it: the primitive of the round that has no legal form."""
-    try:
-        asked = _asked(game)
-    except (AttributeError, IndexError, TypeError, ValueError):
-        return ""  # the rounds are refused later, in better words
-    return _refusal(asked, game.configurations or 1)
+    asked = asked_of(game)
+    return "" if asked is None else _refusal(asked, game.configurations or 1)
 
 
-def _asked(game: Game) -> Asked:
+def _slower(game: Game) -> str:
+    """Why a device has no room for the states of a program."""
+    asked = asked_of(game)
+    return "" if asked is None else cut_of(needs_of(asked), game.configurations or 1).why_not()
+
+
+def asked_of(game: Game) -> Asked | None:
+    """What the round of a game depends on; None if the rounds will be refused as they are."""
     leaves, first = game.numbers.leaves, game.first
-    rest = [leaf.dtype for leaf in jax.tree.leaves(first._replace(context=None))]
-    dtypes = context_dtypes(first.context, game.params, 1) + rest
-    rows, form = jax.tree.flatten(first)
+    try:
+        rest = [leaf.dtype for leaf in jax.tree.leaves(first._replace(context=None))]
+        dtypes = map(canonicalize_dtype, context_dtypes(first.context, game.params, 1) + rest)
+        rows = [leaf.shape[1:] for leaf in jax.tree.leaves(first)]
+    except (AttributeError, IndexError, TypeError, ValueError):
+        return None
     held, state = jax.tree.flatten(game.state)
     kinds = _kinds(game.batched, leaves.own, held, leaves.other, [])[:3]
-    canonical = jax.dtypes.canonicalize_dtype
-    rows = tuple(
-        (leaf.shape[1:], canonical(dtype), False) for leaf, dtype in zip(rows, dtypes, strict=True)
-    )
+    shown = tuple((shape, dtype, False) for shape, dtype in zip(rows, dtypes, strict=True))
+    form = jax.tree.structure(first)
     structures = leaves.structure.learner, state, leaves.structure.loss, form
-    return Asked(structures, (*kinds, rows), game.recorder, jax.config.read("jax_enable_x64"))
+    return Asked(structures, (*kinds, shown), game.recorder, jax.config.read("jax_enable_x64"))
 
 
 @cached
 def _refusal(asked: Asked, count: int) -> str:
     """Why a round has no legal form, or none that Triton takes; empty if it has one."""
+    try:
+        _traced_round(asked, 1)
+    except Exception:
+        return ""  # the program of the round fails in the same way, and its error is better
     try:
         cut = cut_of(needs_of(asked), count)
         _lower(legal_round(asked, cut.block), cut, asked)
@@ -349,10 +373,6 @@ def _lower(found: LegalRound, cut: Cut, asked: Asked) -> None:
     ]
     call = lambda leaves: _call(found, cut, False, cut.block, leaves, None)
     jax.jit(call).trace(tuple(leaves)).lower(lowering_platforms=("cuda",))
-
-
-def _slower(game: Game) -> str:
-    return cut_of(needs_of(_asked(game)), game.configurations or 1).why_not()
 
 
 GPU_KERNEL = Implementation(

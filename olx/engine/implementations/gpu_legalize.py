@@ -31,7 +31,8 @@ def play(program: Any, constants: Constants, *given: Value) -> list[Value]:
     jaxpr = getattr(program, "jaxpr", program)
     known = dict(zip(jaxpr.invars, given, strict=True))
     for variable, held in zip(jaxpr.constvars, getattr(program, "consts", ()), strict=True):
-        known[variable] = constants[id(held)] if np.ndim(held) else np.asarray(held)
+        own = variable.aval.dtype
+        known[variable] = constants[id(held)] if np.ndim(held) else np.asarray(held, own)
 
     def read(atom: Any) -> Value:
         if not hasattr(atom, "val"):

@@ -122,6 +122,14 @@ def _reverse(given, kinds, outs, dimensions):
     return [x]
 
 
+def _tile(given, kinds, outs, reps):
+    x = given[0]
+    for axis, (n, size) in enumerate(zip(kinds[0].shape, outs[0].shape, strict=True)):
+        if size > n:
+            x = move(x, axis, lambda p, n=n: remainder(p, n), power_of_two(size))
+    return [x]
+
+
 def _pad(given, kinds, outs, padding_config):
     x, value = given
     for axis, (low, _, gap) in enumerate(padding_config):
@@ -295,6 +303,7 @@ MOVES: dict[str, Rule] = {
     "squeeze": _reshape,
     "stack": _stack,
     "stop_gradient": _same,
+    "tile": _tile,
     "transpose": _transpose,
     "unstack": _unstack,
 }

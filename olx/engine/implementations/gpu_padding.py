@@ -36,7 +36,7 @@ def pad(x: Array, lead: int = 0) -> Array:
     return jnp.pad(x, short) if any(high for _, high in short) else x
 
 
-def cut(x: Array, shape: Shape) -> Array:
+def unpad(x: Array, shape: Shape) -> Array:
     """The part of true `shape` of a padded array, outside of a kernel."""
     return x if x.shape == tuple(shape) else x[tuple(map(slice, shape))]
 

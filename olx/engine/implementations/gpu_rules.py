@@ -262,5 +262,6 @@ KEYS: dict[str, Rule] = {
 
 def check_generator(kind: Any) -> None:
     """Refuse keys whose draws have other bits here."""
-    if "fry" not in str(kind.dtype) or not jax.config.jax_threefry_partitionable:
+    known = getattr(jax.config, "jax_threefry_partitionable", True)
+    if "fry" not in str(kind.dtype) or not known:
         raise Unfit(f"{kind.dtype} has no legal form: keys must be of threefry, partitionable")
