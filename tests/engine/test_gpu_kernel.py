@@ -11,6 +11,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from jax import lax
+from jax.experimental import pallas
+from jax.experimental.pallas import triton
 from scipy.sparse import csr_array
 from table import TABLE
 
@@ -271,24 +273,39 @@ FORMS = {
 }
 
 
+def legal_form(name):
+    """The legal form of a function, as one of padded arrays, and the shape of its result."""
+    closed = jax.make_jaxpr(FORMS[name])(A)
+    held = {key: pad(jnp.asarray(value)) for key, value in constants_of(closed).items()}
+
+    def legal(x, *constants):
+        return play(closed, dict(zip(held, constants, strict=True)), x)[0]
+
+    return legal, list(held.values()), closed.out_avals[0].shape
+
+
 @pytest.mark.parametrize("name", FORMS)
 def test_a_legal_form_gives_the_numbers_of_the_primitive(name):
     """The padding holds NaN, which no result may show."""
-    closed = jax.make_jaxpr(FORMS[name])(A)
-
-    @jax.jit
-    def legal(x):
-        return play(
-            closed, {key: pad(jnp.asarray(x)) for key, x in constants_of(closed).items()}, x
-        )
-
+    legal, held, shape = legal_form(name)
     padded = np.full(padded_shape(A.shape), np.nan)
     padded[:3, :5] = A
-    (seen,) = legal(padded)
-    assert seen.shape == padded_shape(closed.out_avals[0].shape)
-    np.testing.assert_allclose(
-        unpad(seen, closed.out_avals[0].shape), FORMS[name](jnp.asarray(A)), 1e-12, 1e-12
-    )
+    seen = jax.jit(legal)(padded, *held)
+    assert seen.shape == padded_shape(shape)
+    np.testing.assert_allclose(unpad(seen, shape), FORMS[name](jnp.asarray(A)), 1e-12, 1e-12)
+
+
+@pytest.mark.parametrize("name", FORMS)
+def test_a_legal_form_is_one_that_triton_has(name):
+    legal, held, _ = legal_form(name)
+    given = [jnp.zeros(padded_shape(A.shape)), *held]
+
+    def kernel(*references):
+        references[-1][...] = legal(*(one[...] for one in references[:-1]))
+
+    shape = jax.eval_shape(legal, *given)
+    call = pallas.pallas_call(kernel, shape, compiler_params=triton.CompilerParams())
+    jax.jit(call).trace(*given).lower(lowering_platforms=("cuda",))
 
 
 def test_it_comes_before_what_launches_kernels_in_every_round():
