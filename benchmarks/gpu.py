@@ -147,5 +147,6 @@ def _race(group: Group, case: Case, count: int) -> None:
         there = jax.tree.map(lambda leaf: jax.device_put(leaf, cpu), given[0].learners)
         alone = jax.jit(jax.vmap(lambda one: olx.rollout(one, *given[1:]).losses.sum()))
         play = lambda: jax.block_until_ready(alone(there))
-        here = group.race(f"{name}, CPU", [Contestant("rollout on the CPU", lambda: play, work)])
-    group.compare(name, kernel, *here.values())
+        one = Contestant("rollout on the CPU", lambda: play, work)
+        here = group.race(f"{name}, CPU", [one])[one.name]
+    group.compare(name, kernel, here)

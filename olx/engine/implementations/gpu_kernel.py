@@ -1,7 +1,7 @@
 """A chunk of rounds as one GPU kernel, for any learner whose round has a legal form.
 
-A plain loop launches several kernels in every round, which takes 20 to 40 microseconds whatever
-they compute. Here a round is traced once, written in operations that Triton has (`gpu_legalize`),
+A plain loop launches several kernels in every round, and a launch takes longer than the work of a
+small round. Here a round is traced once, written in operations that Triton has (`gpu_legalize`),
 and played in a loop inside of one kernel of Pallas. A program of its grid plays a block of the
 configurations; their states stay in registers for the whole chunk. A single learner is a block of
 one, so the threads share its coordinates.
@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import lax
 from jax.dtypes import canonicalize_dtype
 from jax.extend.core import jaxpr_as_fun
@@ -103,7 +104,7 @@ class LegalRound(NamedTuple):
     """A round of a block of configurations in operations that Triton has."""
 
     program: Any  # a closed jaxpr: (constants, learner, state, loss, row) -> (state, output, alarm)
-    constants: list[Array]  # the arrays that the round holds
+    constants: list[np.ndarray]  # the arrays that the round holds
     kinds: list[Any]  # the true shapes and dtypes of the results
     output: Any  # the structure of the output
 
@@ -121,7 +122,8 @@ def legal_round(asked: Asked, block: int) -> LegalRound:
         values = map(_value, given, closed.in_avals)
         return list(map(_numbers, play(closed, known, *values), closed.out_avals))
 
-    constants = [jnp.asarray(value) for value in held.values()]
+    own = lambda value: np.asarray(value, canonicalize_dtype(value.dtype))
+    constants = list(map(own, held.values()))  # not of JAX: this may be called inside of a trace
     padded = lambda kind: _struct(padded_shape(kind.shape), kind)
     program = jax.make_jaxpr(legal)(list(map(padded, constants)), *map(padded, closed.in_avals))
     return LegalRound(program, constants, closed.out_avals, output)
@@ -166,7 +168,7 @@ def _call(
     span: Int[Array, "2"] | None,
 ) -> tuple[list[Array], list[Array], list[Array]]:
     """The states of `count` configurations, the output of each round, and the alarm."""
-    from jax.experimental import pallas  # takes as long to import as a third of olx
+    from jax.experimental import pallas  # imported here, since most runs do not need it
     from jax.experimental.pallas import triton
 
     own, held, other, rows = leaves
@@ -189,7 +191,7 @@ def _call(
     )
 
     def block(leaf: Any, axis: int) -> Any:
-        """A block of configurations, along `axis`; the whole array for axis None."""
+        """A block of configurations along `axis`, at the number of the program; all for axis -1."""
         shape = [cut.block if k == axis else n for k, n in enumerate(leaf.shape)]
         return pallas.BlockSpec(shape, lambda g: [g if k == axis else 0 for k in range(leaf.ndim)])
 

@@ -30,7 +30,7 @@ def padded_shape(shape: Shape) -> tuple[int, ...]:
     return tuple(map(power_of_two, shape))
 
 
-def pad(x: Array, lead: int = 0) -> Array:
+def pad(x: Any, lead: int = 0) -> Array:
     """An array of the host or the device with padding on all axes but the first `lead`."""
     short = [(0, 0)] * lead + [(0, power_of_two(n) - n) for n in x.shape[lead:]]
     return jnp.pad(x, short) if any(high for _, high in short) else x
