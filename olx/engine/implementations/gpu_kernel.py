@@ -11,6 +11,7 @@ On other backends the kernel is interpreted: slow, and for tests. It has never r
 
 import functools
 import itertools
+import textwrap
 from typing import Any, NamedTuple
 
 import jax
@@ -320,7 +321,11 @@ def _numbers(value: Any, kind: Any) -> Array:
 def _cannot(game: Game) -> str:
     """Why a kernel cannot play it: the primitive of the round that has no legal form."""
     asked = asked_of(game)
-    return "" if asked is None else _refusal(asked, game.configurations or 1)
+    reason = "" if asked is None else _refusal(asked, game.configurations or 1)
+    if not reason:
+        return ""
+    learner = textwrap.shorten(repr(game.numbers.learner), 60, placeholder=" ...")
+    return f"{reason}, in a round of {learner}"
 
 
 def _slower(game: Game) -> str:

@@ -14,6 +14,7 @@ from jax import lax
 from jax.core import Tracer
 from jaxtyping import Array
 
+from olx._memory import inner_programs
 from olx.engine.implementations.gpu_moves import MOVES, MOVES_OF_NUMBERS, Unfit
 from olx.engine.implementations.gpu_padding import entry, fill, is_key, padded_shape, places, where
 from olx.engine.implementations.gpu_rules import ELEMENTWISE, KEYS, RULES, check_generator
@@ -31,6 +32,8 @@ def play(program: Any, constants: Constants, *given: Value) -> list[Value]:
     jaxpr = getattr(program, "jaxpr", program)
     known = dict(zip(jaxpr.invars, given, strict=True))
     for variable, held in zip(jaxpr.constvars, getattr(program, "consts", ()), strict=True):
+        if is_key(variable.aval):
+            raise Unfit("a key that a function holds has no legal form; make it one of `hparams`")
         own = variable.aval.dtype
         known[variable] = constants[id(held)] if np.ndim(held) else np.asarray(held, own)
 
@@ -53,13 +56,9 @@ def constants_of(program: Any) -> dict[int, Any]:
     for equation in getattr(program, "jaxpr", program).eqns:
         literals = [atom.val for atom in equation.invars if hasattr(atom, "val")]
         found |= {id(value): value for value in literals if np.ndim(value)}
-        for value in jax.tree.leaves(list(equation.params.values()), is_leaf=_is_program):
-            found |= constants_of(value) if _is_program(value) else {}
+        for inner in inner_programs(equation):
+            found |= constants_of(inner)
     return found
-
-
-def _is_program(value: object) -> bool:
-    return hasattr(value, "eqns") or hasattr(getattr(value, "jaxpr", None), "eqns")
 
 
 def _equation(equation: Any, constants: Constants, given: list[Value]) -> Sequence[Value]:

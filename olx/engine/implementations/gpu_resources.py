@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 
-from olx._memory import equations
+from olx._memory import equations, inner_programs
 from olx.engine import tuning
 from olx.engine.implementations.gpu_padding import power_of_two
 
@@ -148,14 +148,7 @@ def _instructions(jaxpr: Any) -> int:
 
 
 def _programs(equation: Any) -> list[Any]:
-    """The inner programs of an equation."""
-    found = [part for value in equation.params.values() for part in _parts(value)]
-    return [getattr(part, "jaxpr", part) for part in found]
-
-
-def _parts(value: Any) -> list[Any]:
-    each = value if isinstance(value, tuple | list) else [value]
-    return [part for part in each if hasattr(getattr(part, "jaxpr", part), "eqns")]
+    return [getattr(inner, "jaxpr", inner) for inner in inner_programs(equation)]
 
 
 def _literal(atom: Any) -> bool:
