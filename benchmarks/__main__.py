@@ -15,12 +15,12 @@ import pathlib
 import tempfile
 
 from benchmarks import (
-    accelerator,
     boosting,
     compile_time,
     dense,
     derived,
     experts,
+    gpu,
     harness,
     lab,
     large,
@@ -47,7 +47,7 @@ GROUPS = {  # by name: the title of the table, and what measures it
     "lab": ("The lab against the engine, and against pandas", lab.measure),
     "compile_time": ("Compilation and the price of a call", compile_time.measure),
     "large": ("Large problems", large.measure),
-    "accelerator": ("On an accelerator, per example and configuration", accelerator.measure),
+    "gpu": ("A chunk of rounds as one GPU kernel", gpu.measure),
 }
 
 OUT = pathlib.Path("results/benchmarks")
