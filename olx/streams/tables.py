@@ -297,11 +297,12 @@ def _fit_numbers(
         value = float({"mean": np.mean, "median": np.median}[str(value)](numbers[~missing]))
     if value is not None and (isinstance(value, str) or not np.isfinite(value)):
         raise RefusedValue(f"fill of the numbers in {series.name!r} is {value!r}.")
-    if value is None and np.any(missing):
-        gaps[series.name] = missing
-    elif np.any(missing):
-        numbers = np.where(missing, value, numbers)
-    return Column(series.name, None, None if value is None else float(value)), numbers
+    if value is None:
+        if np.any(missing):
+            gaps[series.name] = missing
+        return Column(series.name), numbers
+    filled = np.where(missing, value, numbers) if np.any(missing) else numbers
+    return Column(series.name, None, float(value)), filled
 
 
 def _fit_category(
