@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 
 from benchmarks import THREADS
 
-PATIENCE = 4.0  # seconds: a contestant slower in the warm-up is timed once only
+PATIENCE = 4.0  # seconds that all turns of a contestant may take; it has at least one
 PACKAGES = ("olx", "jax", "numpy", "scikit-learn", "vowpalwabbit", "river", "numba", "scipy")
 HELD = re.compile("from (numpy|csr)", re.IGNORECASE)  # in the name of a case
 HEADINGS = ("case", "against", "theirs", "olx", "cores", "ratio", "best", "target", "")
@@ -166,23 +166,23 @@ class Group:
 
 def race(contestants: Sequence[Contestant], rounds: int) -> dict[str, Timing]:
     """Time all contestants; a failure is reported with its reason."""
-    timings, calls, slow = {}, {}, set()
+    timings, calls, turns = {}, {}, {}
     for name, prepare, work in contestants:
         timings[name] = Timing(name, work)
         try:
             with _quiet():
                 call = prepare()
                 call()  # the first call compiles
-                calls[name] = call
-                if _timed(call)[0] > PATIENCE:
-                    slow.add(name)
+                wall, busy = _timed(call)
+                calls[name], turns[name] = call, int(PATIENCE / wall)
+                if not turns[name]:
+                    timings[name] = Timing(name, work, (wall,), (busy,))
         except Exception as error:
-            calls.pop(name, None)
             timings[name] = timings[name]._replace(failure=reason(error))
             print(f"  {name}: {timings[name].failure}", flush=True)
     for number in range(rounds):
         for name, call in calls.items():
-            if number and name in slow:
+            if number >= turns[name]:
                 continue
             with _quiet():
                 wall, busy = _timed(call)
