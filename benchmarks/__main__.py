@@ -1,7 +1,7 @@
 """Compare the speed of olx with scikit-learn, Vowpal Wabbit, river and numba loops.
 
     pip install -e '.[bench]'
-    python -m benchmarks                      # everything, half an hour
+    python -m benchmarks                      # everything, under half an hour
     python -m benchmarks dense sweeps         # some groups
     python -m benchmarks --quick              # small sizes: does everything run?
 

@@ -112,7 +112,7 @@ def _sweep(group: Group, examples: Examples, cache: peers.VowpalCache) -> None:
 
 def measure_batch(group: Group) -> None:
     """Both fit the same rows for the same number of rounds; rows are prepared in the time."""
-    features, stages, count = 120, 100, group.size(5_000, 500)
+    features, stages, count = 120, 100, group.size(20_000, 500)
     for kind in ("binary", "real"):
         case = f"{count} rows of {features} {kind} features, {stages} rounds of stumps"
         draw = np.random.default_rng(0)

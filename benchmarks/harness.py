@@ -213,8 +213,10 @@ def reason(error: Exception) -> str:
 
 
 def table(groups: Sequence[Group]) -> str:
-    """The groups as Markdown; first all rows that begin with arrays as most users hold them."""
+    """The groups as Markdown; first all rows that begin with arrays as most users hold them, and of
+    these the ones with a target."""
     held = [row for group in groups for row in group.rows if HELD.search(row.case)]
+    held.sort(key=lambda row: not row.target)
     parts = []
     for title, rows in [("From arrays of NumPy and SciPy", held)] + [
         (group.title, [row for row in group.rows if row not in held]) for group in groups
