@@ -154,10 +154,11 @@ def _reading(function: Callable, donated: bool) -> Callable:
     """
 
     def entry(leaf: Any) -> Any:
+        leaf = jnp.asarray(leaf) if isinstance(leaf, int | float) else leaf
         if jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key):
             leaf = jax.random.key_data(leaf)
-        middle = lax.slice(leaf.reshape(-1), [leaf.size // 2], [leaf.size // 2 + 1])
-        return middle[0].astype(jnp.float32)
+        half = leaf.size // 2  # the first may be outside of the array of a view
+        return lax.slice(leaf.reshape(-1), [half], [half + 1])[0].astype(jnp.float32)
 
     def both(*arguments: object) -> tuple[Any, Any]:
         result = function(*arguments)
