@@ -121,7 +121,7 @@ def _arrays(leaf: np.ndarray | SparseRows) -> list[np.ndarray]:
 
 
 class Chunk(NamedTuple):
-    rounds: Rounds  # NumPy arrays of one length, the capacity
+    rounds: Rounds  # arrays and views of one length, the capacity
     span: np.ndarray  # the first row to play, and one past the last
     start: int  # number of the first round, from 0
     digest: bytes = b""  # of all rounds up to its last, if the stream has a history

@@ -6,7 +6,8 @@ of a chunk, and the place of the first row in it. All views of an array have one
 in one page of memory, so its bytes before and after the array can be read; no program uses them.
 
 If 64 bits are off in JAX, JAX would copy an array of 64 bits to cast it. A view keeps the 64 bits,
-and each row is cast when it is read, to the bits of NumPy's `astype`.
+and each row is cast when it is read, to the bits of NumPy's `astype`. Only numbers too small for a
+normal float of 32 bits become zeros at once, which they are to every operation of XLA.
 """
 
 import math
