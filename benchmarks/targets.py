@@ -11,7 +11,8 @@ SKLEARN, VOWPAL, RIVER, NUMBA = "scikit-learn", "Vowpal", "river", "numba"
 
 # by number of features, OGD with the hinge loss
 DENSE = {10: 2.0, 50: 2.0, 200: 3.0, 1000: 3.8}  # on arrays of the device
-FROM_NUMPY = {10: 1.7, 50: 1.8, 200: 2.6, 1000: 3.0}
+FROM_NUMPY = {10: 1.5, 50: 1.5, 200: 4.0, 1000: 6.0}  # on arrays of NumPy, float32,
+FROM_NUMPY_FLOAT64 = {10: 1.2, 50: 1.2, 200: 1.5, 1000: 2.0}  # and float64
 DENSE_OTHERS = 1.8  # PA, Perceptron and the logistic loss, at any number of features
 DENSE_VOWPAL = 10.0
 DENSE_RIVER = {10: 200, 50: 200, 200: 300, 1000: 400}

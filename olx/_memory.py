@@ -133,7 +133,7 @@ def aligned_empty(shape: tuple[int, ...], dtype: Any) -> np.ndarray:
     """An array like that of `np.empty`, aligned."""
     size = math.prod(shape) * np.dtype(dtype).itemsize
     room = np.empty(size + LINE, np.uint8)
-    skip = -_address(room) % LINE
+    skip = -address(room) % LINE
     return room[skip : skip + size].view(dtype).reshape(shape)
 
 
@@ -145,8 +145,8 @@ def aligned_full(shape: tuple[int, ...], value: float, dtype: object) -> np.ndar
 
 
 def is_aligned(array: np.ndarray) -> bool:
-    return array.flags.c_contiguous and _address(array) % LINE == 0
+    return array.flags.c_contiguous and address(array) % LINE == 0
 
 
-def _address(array: np.ndarray) -> int:
+def address(array: np.ndarray) -> int:
     return array.__array_interface__["data"][0]

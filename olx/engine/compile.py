@@ -27,6 +27,7 @@ from olx.engine import tuning
 from olx.engine.device import accelerated
 from olx.engine.numbers import Leaves, Structure
 from olx.engine.round import Output
+from olx.engine.view import View, arrays_map
 
 _ATTRIBUTES = {"xla_cpu_small_call": "true", "inlineable": "false"}
 _UNFIT = {
@@ -158,15 +159,17 @@ def _reading(function: Callable, donated: bool) -> Callable:
     """
 
     def entry(leaf: Any) -> Any:
+        leaf = jnp.asarray(leaf) if isinstance(leaf, int | float) else leaf
         if jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key):
             leaf = jax.random.key_data(leaf)
-        return leaf[(0,) * leaf.ndim].astype(jnp.float32)
+        half = leaf.size // 2  # the first may be outside of the array of a view
+        return lax.slice(leaf.reshape(-1), [half], [half + 1])[0].astype(jnp.float32)
 
     def both(*arguments: object) -> tuple[Any, Any]:
         result = function(*arguments)
         read = (result[0], *arguments[1:]) if donated else arguments
-        leaves = [jnp.asarray(leaf) for leaf in jax.tree.leaves(read)]
-        return result, sum(entry(leaf) for leaf in leaves if leaf.size)
+        leaves = [leaf for leaf in jax.tree.leaves(read) if jnp.size(leaf)]
+        return result, sum(map(entry, leaves))
 
     return both
 
@@ -240,7 +243,7 @@ def at(tree: PyTree, i: Int[Array, ""]) -> PyTree:
     take = functools.partial(
         lax.dynamic_index_in_dim, index=i, keepdims=False, allow_negative_indices=False
     )
-    return jax.tree.map(take, tree)
+    return arrays_map(lambda leaf: leaf.row(i) if isinstance(leaf, View) else take(leaf), tree)
 
 
 def put(rows: Array, row: Array, i: Int[Array, ""]) -> Array:

@@ -7,14 +7,13 @@ change, call `olx._cache.clear()`.
 """
 
 CHUNK_BYTES = 1 << 21  # bytes of rows per chunk: a chunk that is copied should stay in the cache
-CHUNK_TIMES_READY = 16  # times as many for arrays of the device, which are played where they are
+CHUNK_TIMES_READY = 16  # times as many if at most this part of them is copied
 CHUNK_ROUNDS = 1 << 16  # rounds per chunk at most
 CHUNK_ROUNDS_UNKNOWN = 1024  # rounds per chunk of an iterable; later pieces may be longer
 CHUNK_CONFIGURATIONS = 64  # with more of them a chunk has fewer rounds: records may be large
 CHUNK_LOSSES = 1 << 20  # losses per chunk, over all configurations
 CHUNK_LOSSES_MOST = 1 << 24  # as many at most, so that a chunk has
 CHUNK_ROUNDS_ENOUGH = 64  # so many rounds
-CHUNK_SHARE_OF_REST = 16  # a rest of less than this part of a chunk is copied
 DIGEST_ROUNDS = 1 << 16  # rounds per update of a digest
 DEVICE_BYTES = 1 << 32  # bytes; the memory of a device that does not say how much it has
 
