@@ -26,7 +26,7 @@ from olx.engine import device, round, tuning
 from olx.engine.game import Game
 from olx.engine.memory_map import Readahead
 from olx.engine.numbers import refuse_tracers
-from olx.engine.sparse_layout import Room, blocks
+from olx.engine.sparse_chunks import SparseChunks
 from olx.record import actions
 from olx.streams.checks import check_iterable, check_piece, judge, refuse_unknown
 from olx.streams.sparse_rows import SparseRows
@@ -160,7 +160,8 @@ def plan_of(
     """
     rest = [leaf.dtype for leaf in jax.tree.leaves(first._replace(context=None))]
     dtypes = round.context_dtypes(first.context, params, 1) + rest
-    ready = ready or (whole and isinstance(first.context, SparseRows))
+    sparse = isinstance(first.context, SparseRows)
+    ready = ready or (whole and sparse and first.context.dtype == dtypes[0])
     length = len_of(first)
     row = max(sum(map(_bytes, jax.tree.leaves(first), dtypes)) // length, 1)
     size = rounds_per_chunk(length, row, configurations, whole, ready, light)
@@ -232,7 +233,7 @@ def chunks_of(
     but one.
     """
     skip = 0 if history is None else history.rounds
-    start, capacity, room = 0, plan.capacity, Room()
+    start, capacity = 0, plan.capacity
     stage = Buffers(capacity, plan.dtypes, plan.owned)
     for piece in pieces:
         length = len_of(piece)
@@ -241,8 +242,6 @@ def chunks_of(
         begin = min(max(0, skip - start), length)
         if history is not None:
             history.skip(piece, start, start + begin)
-        if isinstance(piece.context, SparseRows):
-            room = room.grown(piece.context, begin, capacity)
         with Readahead(piece) as window:
             for left, low, high in stage.windows(piece, begin):
                 window.move(low - capacity, low, high)  # one chunk is being played
@@ -252,10 +251,7 @@ def chunks_of(
                 checks.before(real, start + low)
                 look = Look(checks, real, start + low) if checks.late else None
                 if isinstance(piece.context, SparseRows):
-                    cut = blocks(piece.context, low, capacity, room, plan.dtypes[0])
-                    staged = staged._replace(
-                        context=cut if plan.owned else jax.tree.map(np.array, cut)
-                    )
+                    staged = staged._replace(context=stage.sparse.chunk(low, high))
                 digest = b"" if history is None else history.add(take(piece, low, high))
                 yield Chunk(staged, span, start + low, digest, look)
         start += length
@@ -339,6 +335,7 @@ class Buffers:
         """owned: whether the arrays do not change until they are played; else they are copied."""
         self._capacity, self._dtypes, self._owned, self._turn = capacity, dtypes, owned, 0
         self._places: dict[tuple[int, int], np.ndarray] = {}
+        self.sparse = SparseChunks(capacity, dtypes[0], owned)
 
     def windows(self, piece: Rounds, low: int) -> Iterator[tuple[int, int, int]]:
         """Where the chunks of a piece begin, and the first row and one past the last to play.
@@ -348,6 +345,9 @@ class Buffers:
 
         low: the first row to play.
         """
+        if isinstance(piece.context, SparseRows):
+            yield from ((low, low, high) for low, high in self.sparse.windows(piece.context, low))
+            return
         length, capacity, step = jax.tree.leaves(piece)[0].shape[0], self._capacity, 0
         while length - low >= capacity:
             yield low, low, low + capacity
@@ -365,8 +365,7 @@ class Buffers:
     def _step(self, piece: Rounds) -> int:
         """A full window that begins at a multiple of it is used directly; 0 if none is."""
         leaves = jax.tree.leaves(piece)
-        sparse = any(isinstance(leaf, SparseRows) for leaf in leaves)
-        if sparse or not self._owned or device.accelerated():
+        if not self._owned or device.accelerated():
             return 0
         fit = map(self._fits, range(len(leaves)), leaves)
         rows = [memory.LINE // math.gcd(memory.LINE, leaf.strides[0]) for leaf in leaves]
