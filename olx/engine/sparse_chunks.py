@@ -1,6 +1,6 @@
 """Chunks of sparse rows: arrays of one shape, for any number of non-zeros per row.
 
-A chunk is a window of the arrays of a CSR matrix, which a program reads where they are, eight
+A chunk is a window of the arrays of a CSR matrix, which a program reads where they are, some
 entries at a time from the first entry of a row on. JAX reads an array in place only if it begins
 at a multiple of 64 bytes, and all windows have one length. So the first rows of a matrix, before
 such a place, and its last rows, of which a program would read past the end, are copied. So are all
@@ -9,7 +9,6 @@ entries, or for a device with a memory of its own.
 """
 
 import itertools
-from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import jax
@@ -22,7 +21,7 @@ from olx import _memory as memory
 from olx.engine import device, tuning
 from olx.streams.sparse_rows import SparseRows
 
-LANES = 8  # entries that are read at a time
+LANES = 8  # entries per block of a row
 _LINE = 16  # entries: a multiple of this is a multiple of 64 bytes
 
 
@@ -32,7 +31,7 @@ class Entries(NamedTuple):
     pointers: Any  # [C + 1]: where each row begins in `values`
     indices: Any  # [E]
     values: Any  # [E]
-    shift: Any  # [S + 1]: an entry is S places later in `indices` than in `values`
+    shift: Any  # [S + 1]: an entry is S places later in `indices`; to add a number takes time
     widest: Any  # [W]: its length is the number of blocks of the widest row, or more
 
     def part(self, start: Int[Array, ""], count: int) -> tuple[Array, Array]:

@@ -75,7 +75,8 @@ def _fill(
 def sparse_rows(matrix: Any) -> SparseRows:
     """Make `SparseRows` from a SciPy sparse matrix or array, one row per round.
 
-    A CSR matrix of floats is used as it is: its arrays are checked and not copied.
+    A CSR matrix of floats with 32-bit indices is used as it is: it is checked and not copied, so do
+    not change it afterwards.
 
     >>> import numpy as np, scipy.sparse
     >>> rows = sparse_rows(scipy.sparse.csr_array(np.array([[0.0, 2.0], [3.0, 0.0]])))

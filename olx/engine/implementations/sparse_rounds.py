@@ -1,9 +1,10 @@
 """The forms in which a round of sparse rows is played.
 
 - `add_multiple`: an update adds a multiple of the row. One loop over the blocks of the row computes
-  the score, a second loop adds the multiple.
-- `block_by_block`: any other `linear` learner, alone. The second loop calls the update of the
-  learner.
+  the score, a second loop adds the multiple, entry by entry.
+- `coordinate_by_coordinate`: any other `linear` learner, alone. The second loop calls the update of
+  the learner. To compute the rows of a block and then to write them would take longer: XLA joins
+  the columns of several rows by scalar code.
 - `lane_by_lane`: a batch of them. One coordinate of all configurations fills the SIMD lanes. A
   first loop copies the rows of the table that the round needs into one buffer, and adds up the
   scores. A second loop plays the update on the copies and writes each leaf back to its columns. XLA
@@ -35,7 +36,6 @@ from jaxtyping import Array, Bool, Int, PyTree
 
 from olx.core import Feedback, Learner, Loss, Scalar, without_refresh
 from olx.engine import tuning
-from olx.engine.compile import at
 from olx.engine.round import feedback_of, loss_of_action, where_due
 from olx.engine.sparse_chunks import LANES, Entries
 from olx.engine.sparse_layout import (
