@@ -90,7 +90,8 @@ def _sparse(learner: Learner, state: PyTree, rows: SparseRows) -> PyTree:
         parts = [one.context for one in dense(Rounds(rows, np.zeros(rows.shape[0])))]
         return _joined([predict(learner, state, part) for part in parts])
     packed = jax.jit(packer(layout))(state)
-    step = _rows_per_call(rows.shape[0], 16 * int(np.max(np.diff(rows.pointers))))
+    widest = int(np.max(np.diff(rows.pointers), initial=1))
+    step = _rows_per_call(rows.shape[0], 16 * widest)
     chunks, pieces = SparseChunks(step, packed.table.dtype, owned=True), []
     for low, high in chunks.windows(rows, 0):
         action = _gathered(layout, learner, packed.table, packed.rest, chunks.chunk(low, high))

@@ -85,7 +85,8 @@ class SparseChunks:
         if self._owned and not device.accelerated() and rows.dtype == self._dtype:
             self._places = _places_of(rows, start, self._reach)
         edges = self._edges(start)
-        most = int(np.max(np.diff(rows.pointers[edges]))) + self._reach + self._places.shift
+        most = int(np.max(np.diff(rows.pointers[edges]), initial=0))
+        most += self._reach + self._places.shift
         self._size = max(self._size, -(-most // _LINE) * _LINE)
         if self._places.rows:
             self._size = min(self._size + _LINE, self._places.count)

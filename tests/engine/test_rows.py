@@ -46,7 +46,7 @@ def never_too_few(monkeypatch):
 
 @pytest.mark.parametrize("places", [(0, 0), (4, 4), (12, 4), (4, 12), (0, 3), (15, 1)])
 @pytest.mark.parametrize("owned", [True, False])
-@pytest.mark.parametrize(("length", "start"), [(2, 0), (17, 0), (100, 0), (100, 61)])
+@pytest.mark.parametrize(("length", "start"), [(2, 0), (17, 0), (100, 0), (100, 61), (100, 100)])
 def test_a_chunk_holds_its_rows(length, start, places, owned):
     rows = sparse_rows(matrix(length, places))
     chunks, seen = SparseChunks(CAPACITY, np.float32, owned), []
