@@ -28,6 +28,8 @@ SPARSE = {
     "AdaGrad hinge": {SKLEARN: 1.05, VOWPAL: 2.5},
 }
 
+FROM_CSR = {"OGD hinge": {SKLEARN: 0.8}, "AdaGrad hinge": {}}  # conversion included
+
 SPARSE_SWEEP = {"OGD hinge": 8.0}  # 64 configurations, against 64 runs of scikit-learn
 
 # by number of configurations, at 50 features, on two cores

@@ -148,5 +148,10 @@ def is_aligned(array: np.ndarray) -> bool:
     return array.flags.c_contiguous and address(array) % LINE == 0
 
 
+def entries_before_line(array: np.ndarray) -> int:
+    """The number of entries before the first one that begins at a multiple of 64 bytes."""
+    return -address(array) % LINE // array.itemsize
+
+
 def address(array: np.ndarray) -> int:
     return array.__array_interface__["data"][0]

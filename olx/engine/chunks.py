@@ -25,7 +25,7 @@ from olx.engine import device, round, tuning
 from olx.engine.game import Game
 from olx.engine.memory_map import Readahead, map_of
 from olx.engine.numbers import refuse_tracers
-from olx.engine.sparse_layout import Room, blocks
+from olx.engine.sparse_chunks import SparseChunks
 from olx.engine.view import can_view, is_cast, keep_wide, view_of, view_of_buffer
 from olx.record import actions
 from olx.streams.checks import check_iterable, check_piece, judge, refuse_unknown
@@ -231,7 +231,7 @@ def chunks_of(
     but one.
     """
     skip = 0 if history is None else history.rounds
-    start, capacity, room = 0, plan.capacity, Room()
+    start, capacity = 0, plan.capacity
     stage = Buffers(capacity, plan.dtypes, plan.owned)
     for piece in pieces:
         length = len_of(piece)
@@ -240,21 +240,15 @@ def chunks_of(
         begin = min(max(0, skip - start), length)
         if history is not None:
             history.skip(piece, start, start + begin)
-        if isinstance(piece.context, SparseRows):
-            room = room.grown(piece.context, begin, capacity)
         with Readahead(piece) as window:
-            for low in range(begin, length, capacity):
-                high = min(low + capacity, length)
+            for low, high in stage.windows(piece, begin):
                 window.move(low - capacity, low, high)  # one chunk is being played
                 staged, real = stage.put(piece, low, high)
                 span = np.array([0, high - low], np.int32)
                 checks.before(real, start + low)
                 look = Look(checks, real, start + low) if checks.late else None
                 if isinstance(piece.context, SparseRows):
-                    cut = blocks(piece.context, low, capacity, room, plan.dtypes[0])
-                    staged = staged._replace(
-                        context=cut if plan.owned else jax.tree.map(np.array, cut)
-                    )
+                    staged = staged._replace(context=stage.sparse.chunk(low, high))
                 digest = b"" if history is None else history.add(take(piece, low, high))
                 yield Chunk(staged, span, start + low, digest, look)
         start += length
@@ -280,7 +274,7 @@ def _bytes(leaf: np.ndarray | SparseRows, dtype: np.dtype) -> int:
 def _stays(leaf: Any, dtype: np.dtype) -> bool:
     """Whether an array is played where it lies. Rows of a file come and go with their chunk."""
     if not isinstance(leaf, np.ndarray):
-        return True
+        return not isinstance(leaf, SparseRows) or leaf.dtype == dtype
     return leaf.dtype == dtype and leaf.flags.c_contiguous and map_of(leaf) is None
 
 
@@ -345,6 +339,14 @@ class Buffers:
         """owned: whether the arrays do not change until they are played; else they are copied."""
         self._capacity, self._dtypes, self._owned, self._turn = capacity, dtypes, owned, 0
         self._places: dict[tuple[int, int], np.ndarray] = {}
+        self.sparse = SparseChunks(capacity, dtypes[0], owned)
+
+    def windows(self, piece: Rounds, low: int) -> Iterable[tuple[int, int]]:
+        """The first row of each chunk of a piece from row `low` on, and one past its last."""
+        if isinstance(piece.context, SparseRows):
+            return self.sparse.windows(piece.context, low)
+        length, size = len_of(piece), self._capacity
+        return ((start, min(start + size, length)) for start in range(low, length, size))
 
     def put(self, piece: Rounds, low: int, high: int) -> tuple[Rounds, Rounds]:
         """The rows of a piece from `low` up to `high`: for a device, and as arrays."""

@@ -50,12 +50,15 @@ class Program:
     fast: the same function with kernels inside it; None makes the function one kernel.
     share: makes a function run on all devices, each with its part; None for one device.
     says: what a call is, in words, if the function is a kernel itself; it is then used as it is.
+    level: of the optimizations of LLVM in the fast form. At 3 it unrolls short loops before it
+        vectorizes them, and then it leaves square roots and quotients scalar.
     """
 
     function: Callable
     fast: Callable | None = None
     share: Callable | None = None
     says: str = ""
+    level: int = 3
 
     def forms(self, game: Leaves) -> "Forms":
         return _forms(self, game.structure)
@@ -76,8 +79,8 @@ class Forms:
         self.plain = jax.jit(_of_numbers(_reading, function, *of), donate_argnums=0)
         self.form = "one kernel" if fast is None else "blocks of rounds"
         whole = _of_numbers(*(as_kernel, function) if fast is None else (_reading, fast), *of)
-        self._narrow = _compiled(whole, ["dot-library-rewriter"])
-        self._wide = _compiled(whole, ["dot-library-rewriter", "tree_reduction_rewriter"])
+        narrow, wide = ["dot-library-rewriter"], ["dot-library-rewriter", "tree_reduction_rewriter"]
+        self._narrow, self._wide = (_compiled(whole, off, program.level) for off in (narrow, wide))
         self._refusals: dict[Any, str] = {}
 
     def choose(self, width: int, *arguments: object) -> tuple[Callable, str]:
@@ -130,8 +133,9 @@ def as_kernel(function: Callable, donated: bool = False) -> Callable:
     return lambda *arguments: set_xla_metadata(inner(*arguments), **_ATTRIBUTES)
 
 
-def _compiled(function: Callable, disabled: list[str]) -> Any:
-    options = {"xla_disable_hlo_passes": ",".join(disabled)}
+def _compiled(function: Callable, disabled: list[str], level: int = 3) -> Any:
+    options: dict[str, Any] = {"xla_disable_hlo_passes": ",".join(disabled)}
+    options["xla_backend_optimization_level"] = level
     return jax.jit(function, compiler_options=options, donate_argnums=0)
 
 
