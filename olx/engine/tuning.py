@@ -24,7 +24,7 @@ LONGER_BYTES = 1 << 28  # bytes; longer rows of more than this are made in piece
 LONGER_PIECE_BYTES = 1 << 24  # bytes per such piece
 DENSE_PIECE_BYTES = 1 << 24  # bytes per piece when sparse rows are made dense
 
-KERNEL_WIDTH_MOST = 1 << 19  # from this width on, one kernel is slower than many on all cores
+KERNEL_WIDTH_MOST = 1 << 22  # from this width on, the plain loop; two cores gained nothing below
 REDUCTION_LANES = 32  # in one kernel a vector is filled up to a multiple of this, which is
 REDUCTION_LEAST = 16  # longer, if it has so many numbers at least, and fewer than
 REDUCTION_MOST = 100  # so many for a sum or an extreme,
