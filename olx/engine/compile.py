@@ -26,6 +26,7 @@ from olx._memory import equations, refuse_large_arrays
 from olx.engine import tuning
 from olx.engine.device import accelerated
 from olx.engine.numbers import Leaves, Structure
+from olx.engine.reductions import with_long_reductions
 from olx.engine.round import Output
 from olx.engine.view import View, arrays_map
 
@@ -79,8 +80,7 @@ class Forms:
         self.plain = jax.jit(_of_numbers(_reading, function, *of), donate_argnums=0)
         self.form = "one kernel" if fast is None else "blocks of rounds"
         whole = _of_numbers(*(as_kernel, function) if fast is None else (_reading, fast), *of)
-        narrow, wide = ["dot-library-rewriter"], ["dot-library-rewriter", "tree_reduction_rewriter"]
-        self._narrow, self._wide = (_compiled(whole, off, program.level) for off in (narrow, wide))
+        self._fast = _compiled(whole, program.level)
         self._refusals: dict[Any, str] = {}
 
     def choose(self, width: int, *arguments: object) -> tuple[Callable, str]:
@@ -98,12 +98,11 @@ class Forms:
         kind = (structure, tuple(map(_kind, leaves)))
         if any(0 in shape for shape, _ in kind[1]):  # the compiler aborts on an empty argument
             return self.plain, "plain loop: one kernel cannot take an empty array"
-        fast = self._wide if width >= tuning.KERNEL_WIDTH_TREE else self._narrow
         if kind not in self._refusals:
-            self._refusals[kind] = _refusal(fast, arguments)
+            self._refusals[kind] = _refusal(self._fast, arguments)
         if reason := self._refusals[kind]:
             return self.plain, f"plain loop: {reason}"
-        return fast, self.form
+        return self._fast, self.form
 
 
 @cached
@@ -120,7 +119,7 @@ def unavailable() -> str:
     carry, xs = jnp.ones(4), jnp.ones((3, 4))
     wanted = jax.jit(probe)(carry, xs)
     try:
-        seen, _ = _compiled(as_kernel(probe, True), ["dot-library-rewriter"])(carry + 0, xs)
+        seen, _ = _compiled(as_kernel(probe, True))(carry + 0, xs)
     except Exception as error:
         return f"this version of jax does not take the attribute ({type(error).__name__})"
     same = jax.tree.map(lambda a, b: bool(np.allclose(a, b)), wanted, seen)
@@ -133,9 +132,11 @@ def as_kernel(function: Callable, donated: bool = False) -> Callable:
     return lambda *arguments: set_xla_metadata(inner(*arguments), **_ATTRIBUTES)
 
 
-def _compiled(function: Callable, disabled: list[str], level: int = 3) -> Any:
-    options: dict[str, Any] = {"xla_disable_hlo_passes": ",".join(disabled)}
-    options["xla_backend_optimization_level"] = level
+def _compiled(function: Callable, level: int = 3) -> Any:
+    options: dict[str, Any] = {
+        "xla_disable_hlo_passes": "dot-library-rewriter,tree_reduction_rewriter",
+        "xla_backend_optimization_level": level,
+    }
     return jax.jit(function, compiler_options=options, donate_argnums=0)
 
 
@@ -215,6 +216,8 @@ def over_rounds(
         state, seen = one(state, i)
         return state, added(lambda rows, row: put(rows, row, i), out, seen)
 
+    if not unavailable():
+        one = with_long_reductions(one, state, FIRST)
     low, high = (0, capacity) if span is None else (span[0], span[1])
     shapes = jax.eval_shape(one, state, FIRST)[1]
     return lax.fori_loop(low, high, step, (state, nothing(shapes, capacity)))

@@ -25,8 +25,11 @@ SPARSE_LEVEL = 2  # of the optimizations of LLVM: AdaGrad takes 0.7 of the time 
 SPARSE_COPY_BYTES = 1 << 20  # bytes of sparse values; fewer are copied, so that they are one chunk
 DENSE_PIECE_BYTES = 1 << 24  # bytes per piece when sparse rows are made dense
 
-KERNEL_WIDTH_MOST = 1 << 19  # from this width on, one kernel is slower than many on all cores
-KERNEL_WIDTH_TREE = 64  # from this width on, a reduction as a tree costs more than it saves
+KERNEL_WIDTH_MOST = 1 << 22  # from this width on, the plain loop; two cores gained nothing below
+REDUCTION_LANES = 32  # in one kernel a vector is filled up to a multiple of this, which is
+REDUCTION_LEAST = 16  # longer, if it has so many numbers at least, and fewer than
+REDUCTION_MOST = 100  # so many for a sum or an extreme,
+PRODUCT_MOST = 640  # or so many for an inner product
 LAUNCH_CONFIGURATIONS = 1024  # with fewer of them a launch costs more than its work
 
 ACTION_NUMBERS = 64  # of an action; to copy fewer of them costs less than to wait for the loss
@@ -89,6 +92,10 @@ TRACED = frozenset(
         "GPU_REGISTERS_BESIDE",
         "GPU_WARPS",
         "GPU_WARPS_MOST",
+        "PRODUCT_MOST",
+        "REDUCTION_LANES",
+        "REDUCTION_LEAST",
+        "REDUCTION_MOST",
         "ROW_BLOCKS",
         "ROW_GROWTH",
         "ROW_WORTH",
