@@ -11,7 +11,8 @@ SKLEARN, VOWPAL, RIVER, NUMBA = "scikit-learn", "Vowpal", "river", "numba"
 
 # by number of features, OGD with the hinge loss
 DENSE = {10: 2.0, 50: 2.0, 200: 3.0, 1000: 3.8}  # on arrays of the device
-FROM_NUMPY = {10: 1.7, 50: 1.8, 200: 2.6, 1000: 3.0}
+FROM_NUMPY = {10: 1.5, 50: 1.5, 200: 4.0, 1000: 6.0}  # on arrays of NumPy, float32,
+FROM_NUMPY_FLOAT64 = {10: 1.2, 50: 1.2, 200: 1.5, 1000: 2.0}  # and float64
 DENSE_OTHERS = 1.8  # PA, Perceptron and the logistic loss, at any number of features
 DENSE_VOWPAL = 10.0
 DENSE_RIVER = {10: 200, 50: 200, 200: 300, 1000: 400}
@@ -56,7 +57,7 @@ COPIES = 1.2  # time of n copies / n times the time of the weak learner, up to 6
 MANY_COPIES = 0.5  # the same for 100 copies
 VITERBI = 20.0  # against a NumPy loop over chains
 LAB = 1.5  # time of the lab for a sweep / time of the engine
-CSV = 1.5  # time of the lab for 200,000 x 20 numbers in a CSV file / time of pandas
+CSV = 1.2  # time of the lab for 200,000 x 20 numbers in a CSV file / time of pandas
 COMPILE_SECONDS = 2.0
 COMPILE_SPREAD = 2.0  # slowest / fastest compilation of one learner, over lengths and widths
 LARGE = 1.0  # GB of resident memory at most, for a problem that is larger

@@ -28,6 +28,7 @@ from olx.engine.device import accelerated
 from olx.engine.numbers import Leaves, Structure
 from olx.engine.reductions import with_long_reductions
 from olx.engine.round import Output
+from olx.engine.view import View, arrays_map
 
 _ATTRIBUTES = {"xla_cpu_small_call": "true", "inlineable": "false"}
 _UNFIT = {
@@ -49,11 +50,13 @@ class Program:
 
     fast: the same function with kernels inside it; None makes the function one kernel.
     share: makes a function run on all devices, each with its part; None for one device.
+    says: what a call is, in words, if the function is a kernel itself; it is then used as it is.
     """
 
     function: Callable
     fast: Callable | None = None
     share: Callable | None = None
+    says: str = ""
 
     def forms(self, game: Leaves) -> "Forms":
         return _forms(self, game.structure)
@@ -69,6 +72,7 @@ class Forms:
 
     def __init__(self, program: Program, structure: Structure):
         function, fast = program.function, program.fast
+        self._says = program.says
         of = structure, program.share or (lambda function: function)
         self.plain = jax.jit(_of_numbers(_reading, function, *of), donate_argnums=0)
         self.form = "one kernel" if fast is None else "blocks of rounds"
@@ -81,6 +85,8 @@ class Forms:
 
         width: the length of the reductions of a round.
         """
+        if self._says:
+            return self.plain, self._says
         if reason := unavailable():
             return self.plain, f"plain loop: {reason}"
         if width >= tuning.KERNEL_WIDTH_MOST:
@@ -152,15 +158,17 @@ def _reading(function: Callable, donated: bool) -> Callable:
     """
 
     def entry(leaf: Any) -> Any:
+        leaf = jnp.asarray(leaf) if isinstance(leaf, int | float) else leaf
         if jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key):
             leaf = jax.random.key_data(leaf)
-        return leaf[(0,) * leaf.ndim].astype(jnp.float32)
+        half = leaf.size // 2  # the first may be outside of the array of a view
+        return lax.slice(leaf.reshape(-1), [half], [half + 1])[0].astype(jnp.float32)
 
     def both(*arguments: object) -> tuple[Any, Any]:
         result = function(*arguments)
         read = (result[0], *arguments[1:]) if donated else arguments
-        leaves = [jnp.asarray(leaf) for leaf in jax.tree.leaves(read)]
-        return result, sum(entry(leaf) for leaf in leaves if leaf.size)
+        leaves = [leaf for leaf in jax.tree.leaves(read) if jnp.size(leaf)]
+        return result, sum(map(entry, leaves))
 
     return both
 
@@ -236,7 +244,7 @@ def at(tree: PyTree, i: Int[Array, ""]) -> PyTree:
     take = functools.partial(
         lax.dynamic_index_in_dim, index=i, keepdims=False, allow_negative_indices=False
     )
-    return jax.tree.map(take, tree)
+    return arrays_map(lambda leaf: leaf.row(i) if isinstance(leaf, View) else take(leaf), tree)
 
 
 def put(rows: Array, row: Array, i: Int[Array, ""]) -> Array:
