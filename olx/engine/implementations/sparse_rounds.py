@@ -38,13 +38,7 @@ from olx.core import Feedback, Learner, Loss, Scalar, without_refresh
 from olx.engine import tuning
 from olx.engine.round import feedback_of, loss_of_action, where_due
 from olx.engine.sparse_chunks import LANES, Entries
-from olx.engine.sparse_layout import (
-    Layout,
-    Packed,
-    columns_of,
-    rows_of,
-    state_of,
-)
+from olx.engine.sparse_layout import Layout, Packed, columns_of, rows_of, state_of
 from olx.facts import AddsContext, Linear
 
 Form = Callable[..., tuple[Packed, Array, Array]]  # the new table, the score, and the room
