@@ -48,11 +48,13 @@ class Program:
 
     fast: the same function with kernels inside it; None makes the function one kernel.
     share: makes a function run on all devices, each with its part; None for one device.
+    host: (structure, width) -> a form that needs no compiler, which is then the only one.
     """
 
     function: Callable
     fast: Callable | None = None
     share: Callable | None = None
+    host: Callable[[Structure, int], Callable] | None = None
 
     def forms(self, game: Leaves) -> "Forms":
         return _forms(self, game.structure)
@@ -74,6 +76,7 @@ class Forms:
         whole = _of_numbers(*(as_kernel, function) if fast is None else (_reading, fast), *of)
         self._narrow = _compiled(whole, ["dot-library-rewriter"])
         self._wide = _compiled(whole, ["dot-library-rewriter", "tree_reduction_rewriter"])
+        self._host, self._structure = program.host, structure
         self._refusals: dict[Any, str] = {}
 
     def choose(self, width: int, *arguments: object) -> tuple[Callable, str]:
@@ -81,6 +84,8 @@ class Forms:
 
         width: the length of the reductions of a round.
         """
+        if self._host is not None:
+            return self._host(self._structure, width), "NumPy, round by round"
         if reason := unavailable():
             return self.plain, f"plain loop: {reason}"
         if width >= tuning.KERNEL_WIDTH_MOST:

@@ -12,9 +12,10 @@ from olx.engine.game import Game
 from olx.engine.implementations.base import Implementation
 from olx.engine.implementations.blocks import BLOCKS
 from olx.engine.implementations.dense import DENSE, IN_TURN
+from olx.engine.implementations.host import HOST
 from olx.engine.implementations.sparse import SPARSE
 
-IMPLEMENTATIONS: tuple[Implementation, ...] = (*SPARSE, BLOCKS, IN_TURN, DENSE)
+IMPLEMENTATIONS: tuple[Implementation, ...] = (*SPARSE, BLOCKS, IN_TURN, HOST, DENSE)
 
 
 def choose(game: Game, name: str | None = None, saved: str | None = None) -> Implementation:
@@ -29,16 +30,26 @@ def choose(game: Game, name: str | None = None, saved: str | None = None) -> Imp
     for one in IMPLEMENTATIONS if saved else ():
         if one.name == saved and not why_not(one, game):
             return one
-    return next(one for one in IMPLEMENTATIONS if not (why_not(one, game) or why_slow(one, game)))
+    return next(one for one in IMPLEMENTATIONS if not why_another(one, game))
+
+
+def why_another(one: Implementation, game: Game) -> str:
+    """Why an implementation is not taken; empty if it can be. What takes longest is asked last."""
+    return _other_kind(one, game) or why_slow(one, game) or why_not(one, game)
 
 
 def why_not(one: Implementation, game: Game) -> str:
     """Why an implementation gives no right answer; empty if it does."""
+    return _other_kind(one, game) or ("" if one.cannot is None else one.cannot(game))
+
+
+def _other_kind(one: Implementation, game: Game) -> str:
+    """Why a game is not of the kind that an implementation plays."""
     if one.sparse != (game.layout is not None):
         return "the rows are dense" if one.sparse else "the rows are sparse"
     if one.sweeps and not game.batched:
         return "one learner is played, not a batch"
-    return "" if one.cannot is None else one.cannot(game)
+    return ""
 
 
 def why_slow(one: Implementation, game: Game) -> str:
@@ -67,7 +78,7 @@ def table_of(game: Game, used: Implementation) -> list[str]:
     """A line per rewrite of the game, and one per implementation: used, or why not."""
     lines = [f"  {rewrite}" for rewrite in game.rewrites]
     for one in IMPLEMENTATIONS:
-        reason = why_not(one, game) or why_slow(one, game)
+        reason = why_another(one, game)
         if one is used:
             says = f"used, by its name or by the checkpoint, though {reason}" if reason else "used"
         else:

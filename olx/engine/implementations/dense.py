@@ -87,6 +87,14 @@ def spread(devices: int, axes: PyTree = 0) -> Callable[..., PyTree] | None:
     )
 
 
+def play_round(
+    recorder: Recorder, learner: Learner, state: PyTree, loss: Loss, here: Rounds
+) -> tuple[PyTree, Output]:
+    """The state after one round of one learner, and the output."""
+    new, due, seen = _round(recorder, learner, state, loss, here)
+    return refresh(alone, learner, new, due), seen
+
+
 def _round(
     recorder: Recorder, learner: Learner, state: PyTree, loss: Loss, here: Rounds
 ) -> tuple[PyTree, Array | None, Output]:
