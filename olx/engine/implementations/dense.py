@@ -31,6 +31,7 @@ from olx.engine.finite import visible_leaves
 from olx.engine.game import Game
 from olx.engine.implementations.base import Implementation
 from olx.engine.round import Output, Recorder, feedback_of, finish_round, refresh
+from olx.engine.view import capacity_of
 
 
 @cached
@@ -88,11 +89,20 @@ def spread(devices: int, axes: PyTree = 0) -> Callable[..., PyTree] | None:
 
 
 def play_round(
-    recorder: Recorder, learner: Learner, state: PyTree, loss: Loss, here: Rounds
+    over: Callable[..., PyTree],
+    recorder: Recorder,
+    learner: Learner,
+    state: PyTree,
+    loss: Loss,
+    here: Rounds,
 ) -> tuple[PyTree, Output]:
-    """The state after one round of one learner, and the output."""
-    new, due, seen = _round(recorder, learner, state, loss, here)
-    return refresh(alone, learner, new, due), seen
+    """Play one round.
+
+    over: `jax.vmap` for a batch of learners, `alone` for one.
+    """
+    one = over(functools.partial(_round, recorder), (0, 0, None, None))
+    new, due, seen = one(learner, state, loss, here)
+    return refresh(over, learner, new, due), seen
 
 
 def _round(
@@ -136,12 +146,10 @@ def _play(
     span: Int[Array, "2"] | None,
 ) -> tuple[PyTree, Output]:
     """The state after the rounds of `span`, and the output of each round."""
-    one = over(functools.partial(_round, recorder), (0, 0, None, None))
-    capacity = jax.tree.leaves(rounds)[0].shape[0]
+    capacity = capacity_of(rounds)
 
     def play(state: PyTree, i: Int[Array, ""]) -> tuple[PyTree, Output]:
-        new, due, seen = one(learner, state, loss, at(rounds, i))
-        return refresh(over, learner, new, due), seen
+        return play_round(over, recorder, learner, state, loss, at(rounds, i))
 
     decision = learner.facts.decision
     if over is not alone or decision is None or unavailable():

@@ -28,7 +28,7 @@ from olx._cache import cached
 from olx.core import Rounds
 from olx.engine import tuning
 from olx.engine.chunks import Plan
-from olx.engine.compile import Program
+from olx.engine.compile import Program, alone
 from olx.engine.device import accelerated
 from olx.engine.finite import Visible
 from olx.engine.game import Game
@@ -45,6 +45,7 @@ from olx.engine.numpy_functions import (
     plain_number,
 )
 from olx.engine.round import Output, Recorder, context_dtypes
+from olx.engine.view import capacity_of, rows_on_host
 
 
 class HostRound(NamedTuple):
@@ -94,7 +95,7 @@ def _written(
         parts = [list(leaves[low:high]) for low, high in itertools.pairwise(ends)]
         learner, loss = Leaves(parts[0], parts[1], structure).parts()
         given = jax.tree.unflatten(state, parts[2]), loss, jax.tree.unflatten(row, parts[3])
-        found, tree = jax.tree.flatten(play_round(recorder, learner, *given))
+        found, tree = jax.tree.flatten(play_round(alone, recorder, learner, *given))
         after.extend([tree, [jnp.result_type(leaf) for leaf in found]])
         return found
 
@@ -118,8 +119,8 @@ def play_chunk(
 ) -> tuple[tuple[PyTree, Output], None]:
     """Play a chunk, as a form of a `Program` does."""
     low, high = map(int, span)
-    rows = [_canonical(leaf[low:high]) for leaf in jax.tree.leaves(rounds)]
-    row = jax.tree.unflatten(jax.tree.structure(rounds), [_row(leaf) for leaf in rows])
+    rows = rows_on_host(rounds, low, high)
+    row, rows = jax.tree.map(_row, rows), jax.tree.leaves(rows)
     written = host_round(structure, recorder, numbers, state, row)
     found = None
     if not isinstance(written, str):  # else the dtype of a state has changed from weak to strong
@@ -131,7 +132,7 @@ def play_chunk(
         call, _ = forms.choose(width, *given)
         return call(*given)
     state, seen = found
-    fill = lambda leaf: _placed(leaf, low, jax.tree.leaves(rounds)[0].shape[0])
+    fill = lambda leaf: _placed(leaf, low, capacity_of(rounds))
     return (jax.device_put(state), jax.tree.map(fill, seen)), None
 
 
@@ -161,13 +162,6 @@ def _played(
 def is_finite(leaf: Any) -> bool:
     """Whether all numbers are finite."""
     return bool(np.isfinite(leaf).all())
-
-
-def _canonical(leaf: Any) -> np.ndarray:
-    """An array in the dtype that JAX gives it."""
-    leaf = np.asarray(leaf)
-    kind = jax.dtypes.canonicalize_dtype(leaf.dtype)
-    return leaf if leaf.dtype == kind else leaf.astype(kind)
 
 
 def _row(leaf: Any) -> jax.ShapeDtypeStruct:
