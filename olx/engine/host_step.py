@@ -84,7 +84,7 @@ def _quick_kind(leaf: Any) -> tuple | None:
     if kind is np.ndarray or isinstance(leaf, np.generic):
         return leaf.shape, leaf.dtype, False
     if isinstance(leaf, jax.Array) and not isinstance(leaf, Tracer):
-        return leaf.shape, leaf.dtype, leaf.weak_type
+        return kind_of(leaf)  # a random key has no weak type
     return None
 
 
