@@ -227,8 +227,8 @@ def measure_dictionaries(group: Group) -> None:
                     Contestant(who, functools.partial(_by_row, make, rows, predicts), len(rows))
                     for who, make in zip(("olx", targets.RIVER), makers, strict=True)
                 )
-                least = None if predicts else targets.DICTIONARIES
-                group.duel(f"d={width}, {name}, {way}", ours, theirs, least=least)
+                case = f"d={width}, {name}, {way}"
+                group.duel(case, ours, theirs, least=targets.DICTIONARIES)
 
 
 def _by_row(make: Callable, rows: list, predicts: bool) -> Callable[[], None]:

@@ -3,9 +3,9 @@
 Both are compiled as one kernel with the same options and play the same arrays of the device; so the
 ratio is the cost of the learner, the loss and the feedback being separate things. `olx.run` is
 compared with its own kernel: the difference is cutting, checking and collecting. Then come the time
-of a call that plays 8 rounds, which is what a call costs besides its rounds, and that of another
-call of `rollout`, of its gradient in the step size and of four step sizes at once, all without
-`jit`: nothing is compiled again.
+of a call that plays 1,000 rounds of 10 features, which is mostly what a call costs besides its
+rounds, that of `olx.step` at 50 features, and that of another call of `rollout`, of its gradient in
+the step size and of four step sizes at once, all without `jit`: nothing is compiled again.
 """
 
 import functools
@@ -120,17 +120,20 @@ def _copier(state: Any) -> Callable[[], Any]:
 
 
 def _calls(group: Group) -> None:
-    rounds, start = olx.Rounds(jnp.ones((8, 10)), jnp.ones(8)), jnp.zeros(10)
+    rounds = olx.Rounds(*map(jnp.asarray, data.dense(1000, 10)))
+    start, row = jnp.zeros(10), np.random.default_rng(0).normal(size=50).astype(np.float32)
     batch = olx.batch(descent, eta=jnp.geomspace(0.01, 1.0, 8))
+    state = olx.step(OGD, HINGE, OGD.init(jnp.zeros(50)), row, 1.0).state
     calls = {
         RUN: lambda: olx.run(OGD, HINGE, rounds, start),
         "olx.sweep": lambda: olx.sweep(batch, HINGE, rounds, start),
+        "olx.step": lambda: olx.step(OGD, HINGE, state, row, 1.0),
     }
     contestants = [Contestant(name, lambda call=call: call, 1) for name, call in calls.items()]
     for name, seen in group.race("a call", contestants, max(group.rounds, 50)).items():
         spent = seen.nanoseconds and seen.nanoseconds / 1000
         own = {"most": targets.CALL[name], "unit": "microseconds", "note": seen.failure}
-        group.note("a call of 8 rounds", name, spent, **own)
+        group.note("a call of 1,000 rounds, or of one", name, spent, **own)
 
 
 def _rollouts(group: Group) -> None:

@@ -16,11 +16,12 @@ FROM_NUMPY_FLOAT64 = {10: 1.2, 50: 1.2, 200: 1.5, 1000: 2.0}  # and float64
 DENSE_OTHERS = 1.8  # PA, Perceptron and the logistic loss, at any number of features
 DENSE_VOWPAL = 10.0
 DENSE_RIVER = {10: 200, 50: 200, 200: 300, 1000: 400}
-DICTIONARIES = 1.0  # `learn_one` of the estimators for river, at 10 and 50 features
+DICTIONARIES = 1.0  # `learn_one` of the estimators for river, also after predictions
 DENSE_NUMBA = {200: 0.65, 1000: 0.65}  # the kernel alone reaches 0.7 to 0.75
 
 OVERHEAD = 1.15  # time of the kernel of olx / of a JAX loop by hand; of `run` / of its kernel
-CALL = {"olx.run": 150.0, "olx.sweep": 300.0}  # microseconds of a call without its rounds
+# microseconds of a call: 1,000 rounds of 10 features, 8 configurations; a step at 50 features
+CALL = {"olx.run": 150.0, "olx.sweep": 250.0, "olx.step": 25.0}
 CERTIFY = 2.0  # time of `certify` on a stream / of `run`, with all theorems of the learner
 ROLLOUT = 5000.0  # microseconds of CPU of another call of `rollout`, 300 rounds, not in `jit`
 

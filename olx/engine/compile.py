@@ -50,6 +50,7 @@ class Program:
 
     fast: the same function with kernels inside it; None makes the function one kernel.
     share: makes a function run on all devices, each with its part; None for one device.
+    host: (structure, width) -> a form that needs no compiler, which is then the only one.
     says: what a call is, in words, if the function is a kernel itself; it is then used as it is.
     level: of the optimizations of LLVM in the fast form. At 3 it unrolls short loops before it
         vectorizes them, and then it leaves square roots and quotients scalar.
@@ -58,6 +59,7 @@ class Program:
     function: Callable
     fast: Callable | None = None
     share: Callable | None = None
+    host: Callable[[Structure, int], Callable] | None = None
     says: str = ""
     level: int = 3
 
@@ -80,6 +82,7 @@ class Forms:
         self.plain = jax.jit(_of_numbers(_reading, function, *of), donate_argnums=0)
         self.form = "one kernel" if fast is None else "blocks of rounds"
         whole = _of_numbers(*(as_kernel, function) if fast is None else (_reading, fast), *of)
+        self._host, self._structure = program.host, structure
         self._fast = _compiled(whole, program.level)
         self._refusals: dict[Any, str] = {}
 
@@ -88,6 +91,8 @@ class Forms:
 
         width: the length of the reductions of a round.
         """
+        if self._host is not None:
+            return self._host(self._structure, width), "NumPy, round by round"
         if self._says:
             return self.plain, self._says
         if reason := unavailable():

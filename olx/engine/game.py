@@ -25,15 +25,25 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, PyTree
 
-from olx._cache import call_once, compiled, result_shapes
+from olx._cache import Recent, cached, call_once, compiled, result_shapes
 from olx._memory import refuse_large_state
 from olx._refusal import RefusedValue
 from olx.core import Learner, Rounds, Scalar
 from olx.engine import tuning
 from olx.engine.arguments import check_state
-from olx.engine.device import is_key
+from olx.engine.device import accelerated, is_key
 from olx.engine.memory_map import Readahead
-from olx.engine.numbers import Numbers, TreeStructure, new_numbers, repeat_last
+from olx.engine.numbers import Numbers, Structure, TreeStructure, new_numbers, repeat_last
+from olx.engine.numpy_functions import (
+    LEFT,
+    Functions,
+    Kind,
+    Unknown,
+    as_leaf,
+    kind_of,
+    numpy_functions,
+    plain_number,
+)
 from olx.engine.readings import readings_of
 from olx.engine.round import Recorder
 from olx.engine.sparse_layout import AXES, Layout, layout_of, packer
@@ -145,21 +155,48 @@ def given_state(learner: Learner, params: PyTree, state: PyTree) -> PyTree:
 def _state_of(numbers: Numbers, params: PyTree, state: PyTree, layout: Layout | None) -> PyTree:
     """The state of a single learner to begin with, or to continue from."""
     if state is None:
-        check_params(params)
-        leaves = numbers.leaves
-        start = _start_alone(leaves.structure.learner, leaves.own, params)
-        state = _legal_state(numbers.learner, params, *start)
-        state = _without(state, (params, leaves))
+        state = _begin(numbers, params)
     else:
         state = given_state(numbers.learner, params, state)
         state = jax.tree.map(jnp.array, state)  # a copy, since the program donates its state
     return state if layout is None else jax.jit(packer(layout))(state)
 
 
+class _Begun(NamedTuple):
+    """A first state; its arrays are never written to."""
+
+    of: tuple[Numbers, PyTree]  # kept, so that an `id` is not used again
+    state: PyTree
+
+
+_BEGUN: Recent[_Begun] = Recent()
+
+
+def _begin(numbers: Numbers, params: PyTree) -> PyTree:
+    """The first state on dense rows. One of NumPy is remembered for the same `params`."""
+    given = jax.tree.leaves(params)
+    key = id(numbers), jax.config.read("jax_enable_x64"), *map(id, given)
+    if (found := _BEGUN.get(key)) is not None:
+        return found.state
+    check_params(params)
+    leaves, alone = numbers.leaves, numbers.configurations is None
+    start = _host_start(numbers, params)
+    if start is None:
+        like = leaves.structure.learner, leaves.own, params
+        start = _start_alone(*like) if alone else _start_each(None, 0, *like)
+        return _without(_legal_state(numbers.learner, params, *start), (params, leaves))
+    state = _legal_state(numbers.learner, params, *start)
+    if all(isinstance(leaf, jax.Array) for leaf in given):  # others may change until the next run
+        _BEGUN.put(key, _Begun((numbers, params), state))
+    return state
+
+
 def _states_of(numbers: Numbers, params: PyTree, state: PyTree, layout: Layout | None) -> PyTree:
     """The same for stacked learners; `params` must be legal for one of them."""
     pack, axes = (None, 0) if layout is None else (packer(layout), AXES)
     leaves = numbers.leaves
+    if state is None and pack is None:
+        return _begin(numbers, params)
     if state is None:
         check_params(params)
         start = _start_each(pack, axes, leaves.structure.learner, leaves.own, params)
@@ -189,6 +226,55 @@ def _start_again(_: tuple[object, ...], learner: Learner, params: PyTree) -> Sta
 def _start_alone(structure: TreeStructure, own: list[Scalar], params: PyTree) -> Start:
     """The same for the numbers of a learner of this structure."""
     return _start(jax.tree.unflatten(structure, own), params)
+
+
+def _host_start(numbers: Numbers, params: PyTree) -> Start | None:
+    """The same by NumPy, which compiles nothing; None if that is slower, or cannot be."""
+    (leaves, tree), count = jax.tree.flatten(params), numbers.configurations
+    size = sum(np.size(leaf) for leaf in leaves) * (count or 1)
+    if size > tuning.HOST_NUMBERS or jax.device_count() > 1 or accelerated():
+        return None
+    given = *numbers.leaves.own, *leaves
+    form = numbers.leaves.structure, tree, len(numbers.leaves.own), count is not None
+    written = _written_start(form, tuple(map(kind_of, given)), jax.config.read("jax_enable_x64"))
+    if written is None:
+        return None
+    functions, after, dtypes = written
+    try:
+        with np.errstate(all="ignore"):
+            found = functions.calls[0](*map(plain_number, given))
+    except LEFT:
+        return None
+    return jax.tree.unflatten(after, map(as_leaf, found, dtypes))
+
+
+@cached
+def _written_start(
+    form: tuple[Structure, TreeStructure, int, bool], kinds: tuple[Kind, ...], _: bool
+) -> tuple[Functions, TreeStructure, list[np.dtype]] | None:
+    """`_start` as a function of NumPy, the structure of its result, and the dtypes.
+
+    form: the structures of the learner and of the params, how many numbers the learner has, and
+        whether it is a stack of learners.
+    """
+    structure, tree, count, stacked = form
+    after = []
+
+    def start(*given: Array) -> list[Array]:
+        learner = jax.tree.unflatten(structure.learner, given[:count])
+        params = jax.tree.unflatten(tree, given[count:])
+        one = lambda learner: _start(learner, params)
+        found, result = jax.tree.flatten((jax.vmap(one) if stacked else one)(learner))
+        if any(getattr(leaf, "weak_type", True) for leaf in found):
+            raise Unknown("a dtype that depends on others")
+        after.extend([result, [np.dtype(leaf.dtype) for leaf in found]])
+        return found
+
+    try:
+        functions = numpy_functions([start], kinds, 0)
+    except Exception:  # the compiled start fails in the same way, and its error is better
+        return None
+    return functions, *after
 
 
 @functools.partial(compiled, static=(0, 1, 2))

@@ -8,6 +8,8 @@ state. So a signal is noted, and raised after the chunk. A second signal is rais
 is a signal while the run waits for its stream.
 """
 
+# `signal` looks for every handler in an enumeration, which takes 5 microseconds.
+import _signal  # pyright: ignore[reportMissingImports]
 import contextlib
 import signal
 import sys
@@ -87,8 +89,11 @@ class Outputs:
         """The chunks, as they come. An interruption while it waits saves the run first."""
         while True:
             try:
-                with self._asked.waiting():
+                self._asked.waiting = True
+                try:
                     chunk = next(chunks, None)
+                finally:
+                    self._asked.waiting = False
             except (KeyboardInterrupt, SystemExit):
                 self._stop()
                 raise
@@ -190,11 +195,11 @@ class StopRequest:
 
     def __init__(self) -> None:
         self.by: signal.Signals | None = None
-        self._waiting = False
+        self.waiting = False  # for the stream: a signal may raise at once
 
     def take(self, number: int, frame: object = None) -> None:
         """The handler of the signal."""
-        at_once = self._waiting or self.by is not None
+        at_once = self.waiting or self.by is not None
         self.by = signal.Signals(number)
         if at_once:
             raise self.error()
@@ -205,15 +210,6 @@ class StopRequest:
             return SystemExit(128 + signal.SIGTERM)
         return KeyboardInterrupt()
 
-    @contextlib.contextmanager
-    def waiting(self) -> Iterator[None]:
-        """While the run waits for its stream, a signal may raise at once."""
-        self._waiting = True
-        try:
-            yield
-        finally:
-            self._waiting = False
-
 
 @contextlib.contextmanager
 def defer_signals(saves: bool) -> Iterator[StopRequest]:
@@ -221,7 +217,7 @@ def defer_signals(saves: bool) -> Iterator[StopRequest]:
 
     If a caller of this run already defers signals, its `StopRequest` is used.
     """
-    present = signal.getsignal(signal.SIGINT)
+    present = _signal.getsignal(signal.SIGINT)
     around = getattr(present, "__self__", None)
     if saves and isinstance(around, StopRequest):
         yield around
@@ -229,14 +225,14 @@ def defer_signals(saves: bool) -> Iterator[StopRequest]:
     asked, before = StopRequest(), {}
     usual: dict[signal.Signals, Any] = {signal.SIGINT: signal.default_int_handler}
     if saves:
-        usual[signal.SIGTERM] = signal.SIG_DFL
+        usual[signal.SIGTERM] = _signal.SIG_DFL
     if threading.current_thread() is threading.main_thread():
-        now = lambda number: present if number == signal.SIGINT else signal.getsignal(number)
+        now = lambda number: present if number == signal.SIGINT else _signal.getsignal(number)
         before = {number: handler for number, handler in usual.items() if now(number) == handler}
     for number in before:
-        signal.signal(number, asked.take)
+        _signal.signal(number, asked.take)
     try:
         yield asked
     finally:
         for number, handler in before.items():
-            signal.signal(number, handler)
+            _signal.signal(number, handler)

@@ -19,6 +19,7 @@ from olx.engine import round, tuning
 from olx.engine.arguments import check_game, check_state
 from olx.engine.decision import start_like
 from olx.engine.explain import errors_explained
+from olx.engine.host_step import host_step
 from olx.engine.numbers import Leaves, Numbers, Structure, has_numbers, numbers_of, refuse_tracers
 from olx.engine.round import cast_context, feedback_of
 from olx.engine.sparse_chunks import Entries, SparseChunks
@@ -29,6 +30,7 @@ from olx.streams.checks import (
     check_finite,
     check_kind,
     is_array,
+    is_plain,
     is_traced,
     judge,
     on_host,
@@ -194,10 +196,11 @@ def step(
 ) -> Step:
     """Play one round: the learner acts on `context`, pays for `outcome`, and learns.
 
-    It plays the round of `olx.run`, and is compiled once per learner, loss and shape. To know the
-    action before the outcome, use `olx.predict` or `learner.predict`.
+    It plays the round of `olx.run`. To know the action before the outcome, use `olx.predict` or
+    `learner.predict`. With a small state it is played by NumPy where that is possible, and the
+    leaves of the result are of NumPy; else it is compiled once per learner, loss and shape.
 
-    loss: a named function, so that it is not compiled again in every call.
+    loss: a named function, so that it is not traced again in every call.
 
     >>> import jax.numpy as jnp, olx
     >>> learner = olx.linear(olx.ogd(0.1))
@@ -209,9 +212,15 @@ def step(
     0.20, 3.92
     """
     given = (state, context, outcome, weight)
-    if is_traced(given) or (not has_numbers(learner, loss, check_game) and is_traced(learner)):
+    known = has_numbers(learner, loss, check_game)
+    if not known and (is_traced(given) or is_traced(learner)):
         return _round(learner, as_tree(loss), None, *given)
     game = numbers_of(learner, loss, check_game)
+    played = host_step(game, _play, lambda: _start_of(game, *given), given)
+    if played is not None:
+        return played
+    if is_traced(given):
+        return _round(learner, as_tree(loss), None, *given)
     _check_kinds(given[1:])
     one = Rounds(*jax.tree.map(_row, given[1:]))
     play = _play_of(game, state, one.context)
@@ -221,6 +230,14 @@ def step(
     except (TypeError, ValueError, AttributeError) as error:
         _explain(error, game, play, state, one)
         raise
+
+
+def _start_of(
+    game: Numbers, state: PyTree, context: PyTree, outcome: PyTree, weight: Any
+) -> PyTree:
+    """What has the shape of the decision; refuses what is not real numbers."""
+    _check_kinds((context, outcome, weight))
+    return _play_of(game, state, jax.tree.map(_row, context)).start
 
 
 class Play(NamedTuple):
@@ -254,7 +271,8 @@ def _play_of(game: Numbers, state: PyTree, rows: PyTree) -> Play:
 def _check_kinds(given: tuple) -> None:
     """Refuse what is not real numbers, and more than one weight."""
     context, outcome, weight = given
-    if all(map(_is_plain, jax.tree.leaves(given))) and np.ndim(weight) == 0:
+    plain = all(type(leaf) is float or is_plain(leaf) for leaf in jax.tree.leaves(given))
+    if plain and np.ndim(weight) == 0:
         return
     for path, leaf in jax.tree_util.tree_leaves_with_path(Rounds(context, outcome, weight)):
         name = jax.tree_util.keystr(path)[1:]
@@ -262,16 +280,6 @@ def _check_kinds(given: tuple) -> None:
         check_kind(name, leaf)
     if np.ndim(weight):
         raise RefusedType(f"weight has shape {np.shape(weight)}; give one number.")
-
-
-def _is_plain(leaf: object) -> bool:
-    """A fast test of real numbers that JAX takes as they are."""
-    return type(leaf) is float or (
-        (type(leaf) is np.ndarray or isinstance(leaf, jax.Array)) and leaf.dtype in _PLAIN
-    )
-
-
-_PLAIN = frozenset(np.dtype(kind) for kind in (np.float32, np.float64, np.int32, np.int64))
 
 
 @cached

@@ -218,7 +218,8 @@ def threaded_sweep(
     """The threads that play the shares, and in which form; None if a chunk is a plain loop."""
     team = ThreadedSweep(cut, threads, state, game)
     if path := team.choose(program, width, *rest):
-        jax.tree.map(lambda leaf: leaf.delete(), state)  # as a program donates its state
+        for leaf in jax.tree.leaves(state):  # as a program donates its state
+            leaf.delete() if isinstance(leaf, jax.Array) else None
         return team, path
     if cut.of:  # one process would not cut, and then its bits are others
         raise RuntimeError("a chunk of this sweep is no kernel, but one of its rounds is one")

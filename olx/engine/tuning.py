@@ -32,6 +32,9 @@ REDUCTION_MOST = 100  # so many for a sum or an extreme,
 PRODUCT_MOST = 640  # or so many for an inner product
 LAUNCH_CONFIGURATIONS = 1024  # with fewer of them a launch costs more than its work
 
+HOST_ROUNDS = 16  # rounds at most. A compilation takes as long as a thousand calls of so many
+HOST_NUMBERS = 1 << 12  # of a state at most; to compute on more takes longer than to call NumPy
+
 ACTION_NUMBERS = 64  # of an action; to copy fewer of them costs less than to wait for the loss
 MATRIX_ENTRIES = 1024  # of a state: with as many, configurations are played one after the other
 

@@ -53,6 +53,12 @@ class View:
         rows = jnp.where(real, rows, 0)
         return rows.reshape(count, *self.shape[1:])
 
+    def on_host(self, low: int, high: int) -> np.ndarray:
+        """The rows from `low` up to `high` as an array of NumPy."""
+        begin = int(self.first)
+        numbers = np.asarray(self.data)[begin + low * self._size : begin + high * self._size]
+        return numbers.reshape(high - low, *self.shape[1:]).astype(self.dtype, copy=False)
+
     @property
     def _size(self) -> int:
         return math.prod(self.shape[1:])
@@ -64,6 +70,18 @@ class View:
 def arrays_map(function: Callable, tree: PyTree) -> PyTree:
     """`function` of every array of a tree; a `View` counts as one."""
     return jax.tree.map(function, tree, is_leaf=_is_view)
+
+
+def rows_on_host(rounds: PyTree, low: int, high: int) -> PyTree:
+    """The rows of a chunk from `low` up to `high`, as arrays of NumPy of the dtypes of JAX."""
+
+    def one(leaf: Any) -> np.ndarray:
+        if isinstance(leaf, View):
+            return leaf.on_host(low, high)
+        rows = np.asarray(leaf[low:high])
+        return rows.astype(jax.dtypes.canonicalize_dtype(rows.dtype), copy=False)
+
+    return arrays_map(one, rounds)
 
 
 def capacity_of(rounds: PyTree) -> int:

@@ -56,6 +56,8 @@ def check_rounds(rounds: Rounds) -> int:
     """The number of rounds; refuses leaves of different lengths."""
     if not isinstance(rounds, Rounds):
         refuse(rounds)
+    if length := _plain_length(rounds):
+        return length
     leaves = jax.tree_util.tree_leaves_with_path(rounds)
     if not leaves:
         raise RefusedType("`rounds` holds no array; give `olx.Rounds(contexts, outcomes)`.")
@@ -76,6 +78,24 @@ def check_rounds(rounds: Rounds) -> int:
         shape = np.shape(rounds.weight)
         raise RefusedType(f"rounds.weight has shape {shape}; give one number per round.")
     return length
+
+
+def _plain_length(rounds: Rounds) -> int:
+    """A fast test: the number of rounds if nothing about them can be refused, else 0."""
+    leaves = jax.tree.leaves(rounds)
+    if not leaves or not all(map(is_plain, leaves)) or not all(leaf.ndim for leaf in leaves):
+        return 0
+    lengths = {leaf.shape[0] for leaf in leaves}
+    flat = rounds.weight is None or rounds.weight.ndim == 1
+    return lengths.pop() if len(lengths) == 1 and flat else 0
+
+
+def is_plain(leaf: Any) -> bool:
+    """A fast test of arrays of real numbers that JAX takes as they are."""
+    return (type(leaf) is np.ndarray or isinstance(leaf, jax.Array)) and leaf.dtype in _PLAIN
+
+
+_PLAIN = frozenset(np.dtype(kind) for kind in (np.float32, np.float64, np.int32, np.int64))
 
 
 def _refuse_scalar(rounds: Rounds, path: tuple) -> None:
@@ -157,6 +177,8 @@ def judge(
             where, value = first_of(~light, part.weight, start, "row")
             raise RefusedValue(f"rounds.weight must be non-negative, got {value}{where}.")
     decision = widest_float(params) if decision is None else decision
+    if not skip and _are_surely_finite(jax.tree.leaves(part), decision):
+        return traced
     for number, (path, leaf) in enumerate(jax.tree_util.tree_leaves_with_path(part)):
         if number not in skip and not is_traced(leaf):
             known = path[0].name in told
@@ -370,6 +392,29 @@ def check_finite(
             f"{name} holds {value}{where}, which does not fit into {kind}; rescale it, or {remedy}."
         )
     raise RefusedValue(f"{name} holds {value}{where}; clean it first.")
+
+
+@np.errstate(over="ignore", invalid="ignore")
+def _are_surely_finite(leaves: list, decision: np.dtype | None) -> bool:
+    """A fast test: a small sum of squares has small terms, and infinity and NaN are not small."""
+    most = _square(decision)
+    for leaf in leaves:
+        if type(leaf) is not np.ndarray or leaf.dtype not in _FLOATS or not leaf.flags.c_contiguous:
+            return False  # NumPy adds numbers of half precision one by one
+        flat = leaf.reshape(-1)
+        if not np.dot(flat, flat) <= most:
+            return False
+    return True
+
+
+_FLOATS = frozenset((np.dtype(np.float32), np.dtype(np.float64)))
+
+
+@functools.cache
+def _square(decision: np.dtype | None) -> float:
+    """The largest sum of squares of numbers that surely fit into this dtype and into float32."""
+    kinds = [np.dtype(np.float32), *([] if decision is None else [decision])]
+    return min(min(_ends(kind)[1] for kind in kinds) ** 2, float(np.finfo(np.float32).max))
 
 
 def widest_float(tree: PyTree) -> np.dtype | None:

@@ -12,8 +12,15 @@ from jaxtyping import Array, PyTree
 
 from olx.certificate import Certificate, Certificates
 from olx.core import Learner, Loss, Rounds, Run
+from olx.engine.arguments import check_game
 from olx.engine.certify import certify
+from olx.engine.game import game_of
+from olx.engine.implementations import why_not
+from olx.engine.implementations.dense import DENSE
+from olx.engine.implementations.host import HOST
+from olx.engine.numbers import numbers_of
 from olx.engine.rollout import rollout
+from olx.engine.round import Recorder
 from olx.engine.run import run, sweep
 from olx.engine.serve import step
 from olx.record import trace
@@ -49,8 +56,10 @@ def check_drivers(
         at = int(np.argmin(np.isfinite(wanted.losses)))
         fail(f"on {what} losses are not finite from round {at} on; choose numbers that are legal")
     rtol = tolerance(wanted)
-    seen = run(learner, loss, rounds, params).losses
-    close(f"on {what} `run` differs from `rollout`", seen, wanted.losses, rtol)
+    game = game_of("run", numbers_of(learner, loss, check_game), rounds, params, Recorder())
+    for name in (one.name for one in (HOST, DENSE) if not why_not(one, game)):
+        seen = run(learner, loss, rounds, params, implementation=name).losses
+        close(f"on {what} `run` differs from `rollout` ({name})", seen, wanted.losses, rtol)
     seen = _losses_of_steps(learner, loss, rounds, wanted)
     close(f"on {what} `step` differs from `rollout`", seen, wanted.losses, rtol)
     if not jax.tree.leaves(learner):

@@ -120,8 +120,7 @@ def test_a_round_with_a_condition_is_played_in_numpy():
         for leaf in map(np.asarray, jax.tree.leaves(learner.init(start)))
     ]
     for x, y in zip(MATRIX, SIGNS, strict=True):
-        shared = [] if played.prepare is None else played.prepare(*state)
-        state = played.learn(*state, *shared, y, x)
+        state = played.calls[0](*state, y, x, *played.prepare(*state))
     wanted = olx.rollout(learner, loss, olx.Rounds(MATRIX, SIGNS), start).state
     jax.tree.map(
         lambda one, two: np.testing.assert_allclose(one, two, rtol=1e-9, atol=1e-12),

@@ -71,7 +71,7 @@ olx.engine.save:save olx.engine.save:load olx.engine.savable:importlib.import_mo
 olx.engine.checkpoint:write olx._archive:write olx._archive:write_text olx._archive:remove_drafts
 olx.lab.worker:play olx.lab.user_factories:find olx.lab.executors:importlib olx.cli.main:main
 olx.cli.__main__:main olx.testing:check_learner olx.interop:_import_module
-olx.interop.river._numpy_round:played olx.hindsight.exact:importlib
+olx.engine.numpy_functions:numpy_functions olx.hindsight.exact:importlib
 olx.frameworks.lift:Partial.__reduce__ olx.tune.slopes:Learner olx.nothing.here:f jax.numpy:save
 jax.numpy:load jax.numpy:savez jax.numpy:fromfile jax.numpy:ones jax.numpy:arange
 jax.numpy:vectorize jax.numpy:apply_along_axis jax:pure_callback jax.lax:map jax.lax:scan

@@ -15,9 +15,10 @@ from olx.engine.implementations.base import Implementation
 from olx.engine.implementations.blocks import BLOCKS
 from olx.engine.implementations.dense import DENSE, IN_TURN
 from olx.engine.implementations.gpu_kernel import GPU_KERNEL
+from olx.engine.implementations.host import HOST
 from olx.engine.implementations.sparse import SPARSE
 
-IMPLEMENTATIONS: tuple[Implementation, ...] = (*SPARSE, GPU_KERNEL, BLOCKS, IN_TURN, DENSE)
+IMPLEMENTATIONS: tuple[Implementation, ...] = (*SPARSE, GPU_KERNEL, BLOCKS, IN_TURN, HOST, DENSE)
 
 
 def choose(game: Game, name: str | None = None, saved: str | None = None) -> Implementation:
@@ -38,21 +39,26 @@ def choose(game: Game, name: str | None = None, saved: str | None = None) -> Imp
 def why_passed_over(one: Implementation, game: Game) -> str:
     """Why an implementation is not taken unless it is asked for; empty if it is.
 
-    The backend comes first, since a look at a game may trace it.
+    The backend and the sizes come first, since a look at a game may trace it.
     """
     backend = jax.default_backend()
     if one.backend not in ("", backend):
         return f"for a {one.backend.upper()}; this is {backend}"
-    return why_not(one, game) or why_slow(one, game)
+    return _other_kind(one, game) or why_slow(one, game) or why_not(one, game)
 
 
 def why_not(one: Implementation, game: Game) -> str:
     """Why an implementation gives no right answer; empty if it does."""
+    return _other_kind(one, game) or ("" if one.cannot is None else one.cannot(game))
+
+
+def _other_kind(one: Implementation, game: Game) -> str:
+    """Why a game is not of the kind that an implementation plays."""
     if one.sparse != (game.layout is not None):
         return "the rows are dense" if one.sparse else "the rows are sparse"
     if one.sweeps and not game.batched:
         return "one learner is played, not a batch"
-    return "" if one.cannot is None else one.cannot(game)
+    return ""
 
 
 def why_slow(one: Implementation, game: Game) -> str:

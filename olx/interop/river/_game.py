@@ -2,10 +2,10 @@
 
 `learn` writes a row into the queue. When it is full, the device plays it: one call per `_QUEUE`
 rows. A score needs the rows that wait. A short queue is learned by a `Lane`: functions of NumPy
-(`_numpy_round`), if there are some. The device learns these rows again when the queue is full, and
-its state is the one that counts: the lane starts from it anew, so rounding errors of the lane do
-not add up. Without a lane the device learns the queue; if one row waits, as in progressive
-validation, it learns this row and scores the new one in one call.
+(`olx.engine.numpy_functions`), if there are some. The device learns these rows again when the queue
+is full, and its state is the one that counts: the lane starts from it anew, so rounding errors of
+the lane do not add up. Without a lane the device learns the queue; if one row waits, as in
+progressive validation, it learns this row and scores the new one in one call.
 
 The first row says how many features there are. When more come, the width becomes the next power of
 2, so that programs are compiled seldom, and models share them.
@@ -26,16 +26,15 @@ from river.utils import dataframe
 from olx._cache import Recent
 from olx._refusal import RefusedValue
 from olx.core import Learner
+from olx.engine.numpy_functions import LEFT, Functions, Unknown, kind_of, numpy_functions
 from olx.engine.round import feedback_of
 from olx.interop.river._device import LEAD, Device, own_of
-from olx.interop.river._numpy_round import Round, Unknown, written_round
 from olx.interop.river._rows import Layout, Table
 from olx.losses.score import ScoreLoss
 
 _QUEUE = 64  # rows that are learned in one call
 _FEW = 16  # rows that the lane learns; the device is faster for more
 _LARGE = 1 << 13  # numbers of a state, for which a compiled program is faster
-_LEFT = (ZeroDivisionError, OverflowError, ValueError, RuntimeWarning)  # not a finite number
 
 
 class Lane:
@@ -44,12 +43,13 @@ class Lane:
     sign: the number of the class whose label is +1, for a copy of a learner of two classes.
     """
 
-    def __init__(self, functions: Round, sign: int | None) -> None:
-        self.learn, self.score, self.prepare = functions
-        names = [one.__code__.co_names for one in functions if one is not None]
+    def __init__(self, functions: Functions, sign: int | None) -> None:
+        self.prepare, (self.learn, self.score) = functions
+        names = [one.__code__.co_names for one in (self.prepare, *functions.calls)]
         self.silent = not any("np" in one for one in names)  # sums and products seldom warn
         self.sign = sign
         self.held: list | None = None  # the state; None if it must be read
+        self.shared: list = []  # what both functions need of the state
         self.done = 0  # rows of the queue that are learned
 
     def forget(self) -> None:
@@ -61,8 +61,8 @@ class Lane:
         leaves = jax.tree.leaves(state)
         if self.sign is not None:
             leaves = [leaf[self.sign] for leaf in leaves]
-        held = [leaf.item() if np.ndim(leaf) == 0 else np.array(leaf) for leaf in leaves]
-        self.held = self._with(held)
+        self.held = [leaf.item() if np.ndim(leaf) == 0 else np.array(leaf) for leaf in leaves]
+        self.shared = self.prepare(*self.held)
 
     def play(self, table: Table, outcomes: list, waiting: int, at: int) -> float | None:
         """The score of row `at` after the first `waiting` rows; None if it cannot be found."""
@@ -72,25 +72,23 @@ class Lane:
             else:
                 with np.errstate(all="ignore"):
                     found = self._play(table.features, outcomes, waiting, at)
-        except _LEFT:
+        except LEFT:
             found = math.nan
         if math.isfinite(found):
             return found
         self.forget()
         return None
 
-    def _with(self, leaves: list) -> list:
-        return leaves if self.prepare is None else leaves + self.prepare(*leaves)
-
     def _play(self, features: list, outcomes: list, waiting: int, at: int) -> float:
-        held, sign = self.held or [], self.sign
+        held, shared, sign = self.held or [], self.shared, self.sign
         for i in range(self.done, waiting):
             y = outcomes[i]
             if sign is not None:
                 y = 1.0 if y == sign else -1.0
-            held = self._with(self.learn(*held, y, features[i]))
-        self.held, self.done = held, waiting
-        return self.score(*held, features[at])[0]
+            held = self.learn(*held, y, features[i], *shared)
+            shared = self.prepare(*held)
+        self.held, self.shared, self.done = held, shared, waiting
+        return self.score(*held, 0.0, features[at], *shared)[0]
 
 
 class RiverGame:
@@ -272,7 +270,7 @@ def weights(w: Any, matrix: np.ndarray) -> np.ndarray:
     return given.astype(float)
 
 
-_SEEN: Recent[tuple[Round | None]] = Recent()  # by learner, loss and width
+_SEEN: Recent[tuple[Functions | None]] = Recent()  # by learner, loss and width
 
 
 def lane_of(
@@ -290,7 +288,8 @@ def lane_of(
     return None if known[0] is None else Lane(known[0], sign)
 
 
-def functions_of(learner: Learner, loss: ScoreLoss, width: int) -> Round:
+def functions_of(learner: Learner, loss: ScoreLoss, width: int) -> Functions:
+    """How a learner learns a row and scores one, as functions of (state, outcome, row)."""
     row, number = (jax.ShapeDtypeStruct(shape, np.float64) for shape in ((width,), ()))
     leaves, structure = jax.tree.flatten(jax.eval_shape(learner.init, row))
     if sum(math.prod(leaf.shape) for leaf in leaves) > _LARGE:
@@ -302,17 +301,19 @@ def functions_of(learner: Learner, loss: ScoreLoss, width: int) -> Round:
         feedback = feedback_of(loss, x, learner.predict(state, x), outcome, 1.0)
         return jax.tree.leaves(learner.update(state, feedback))
 
-    def score(*given: Any) -> Any:
-        return learner.predict(jax.tree.unflatten(structure, given[:-1]), given[-1])
+    def score(*given: Any) -> list:
+        *state, _, x = given
+        return [learner.predict(jax.tree.unflatten(structure, state), x)]
 
-    if jax.eval_shape(score, *leaves, row).shape != ():
+    given = *leaves, number, row
+    if jax.eval_shape(score, *given)[0].shape != ():
         raise Unknown("a score that is not one number")
-    return written_round(learn, score, leaves, number, row)
+    return numpy_functions([learn, score], list(map(kind_of, given)), len(leaves))
 
 
 def _tried_functions(
     device: Device, table: Table, learner: Learner, loss: ScoreLoss, sign: int | None
-) -> Round | None:
+) -> Functions | None:
     """The functions of a lane, if they play a few rounds as the device does; else None."""
     try:
         found = functions_of(learner, loss, device.width)

@@ -1,0 +1,170 @@
+"""One round at a time without a compiler: `olx.step` for small states, by functions of NumPy.
+
+The checks of a round are part of the function: the needs of the learner and of the loss, and a sum
+of squares, which is large or NaN if a number is. A round that does not pass is left to the caller,
+who says why. So is one whose result is not finite, and one that cannot be written with NumPy.
+"""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.core import Tracer
+from jaxtyping import Array, PyTree
+
+from olx._cache import Recent, cached
+from olx.core import Rounds
+from olx.engine import tuning
+from olx.engine.device import accelerated
+from olx.engine.numbers import Leaves, Numbers, Structure
+from olx.engine.numpy_functions import (
+    LEFT,
+    Functions,
+    as_leaf,
+    kind_of,
+    numpy_functions,
+    plain_number,
+)
+from olx.streams.checks import needs_of
+
+
+class HostStep(NamedTuple):
+    """The round of one learner and one loss, for states and rows of one kind."""
+
+    game: Numbers  # kept, so that its `id` is not used again
+    call: Callable[..., list]
+    own: list  # numbers of the learner and the loss, as arguments
+    shared: list  # what depends on them alone
+    casts: list[np.dtype | None]  # of the leaves of a round that JAX would cast
+    after: Any  # the structure of the result
+    kinds: list[np.dtype]  # of its leaves
+
+    def play(self, leaves: list) -> PyTree | None:
+        """The result of a round; None if it must be played in another way."""
+        given = [
+            plain_number(leaf if kind is None else np.asarray(leaf).astype(kind))
+            for leaf, kind in zip(leaves, self.casts, strict=True)
+        ]
+        try:
+            with np.errstate(all="ignore"):
+                *found, fine = self.call(*self.own, *given, *self.shared)
+        except LEFT:
+            return None
+        return jax.tree.unflatten(self.after, map(as_leaf, found, self.kinds)) if fine else None
+
+
+_SEEN: Recent[HostStep | str] = Recent()
+
+
+def host_step(game: Numbers, round_fn: Callable, start: Callable, given: tuple) -> PyTree | None:
+    """The result of a round, by NumPy; None if it must be played in another way.
+
+    round_fn: (learner, loss, start, *given) -> the result.
+    start: () -> what has the shape of the decision; it refuses a round that cannot be played.
+    given: the state, the context, the outcome and the weight.
+    """
+    leaves, tree = jax.tree.flatten(given)
+    kinds = tuple(map(_quick_kind, leaves))
+    if None in kinds:
+        return None
+    key = id(game), tree, kinds, jax.config.read("jax_enable_x64")
+    found = _SEEN.get(key)
+    if found is None:
+        found = _SEEN.put(key, _new_step(game, round_fn, start(), given, kinds))
+    return None if isinstance(found, str) else found.play(leaves)
+
+
+def _quick_kind(leaf: Any) -> tuple | None:
+    """The kind of a number or an array, as `kind_of` gives it; None if it needs a closer look."""
+    kind = type(leaf)
+    if kind is float or (kind is int and -(2**31) <= leaf < 2**31):
+        return (), kind, True
+    if kind is np.ndarray or isinstance(leaf, np.generic):
+        return leaf.shape, leaf.dtype, False
+    if isinstance(leaf, jax.Array) and not isinstance(leaf, Tracer):
+        return kind_of(leaf)  # a random key has no weak type
+    return None
+
+
+def _new_step(
+    game: Numbers, round_fn: Callable, start: PyTree, given: tuple, kinds: tuple
+) -> HostStep | str:
+    state, *row = given
+    if accelerated() or sum(np.size(leaf) for leaf in jax.tree.leaves(state)) > tuning.HOST_NUMBERS:
+        return "the state is large"
+    if np.ndim(given[-1]) or not all(map(_is_real, jax.tree.leaves(row))):
+        return "the numbers must be looked at"
+    numbers = *game.leaves.own, *game.leaves.other
+    form, shapes = jax.tree.flatten(start)[::-1]
+    written = _written_step(
+        game.leaves.structure,
+        round_fn,
+        (form, tuple((leaf.shape, leaf.dtype) for leaf in shapes)),
+        jax.tree.structure(given),
+        tuple(map(kind_of, numbers)),
+        kinds,
+        jax.config.read("jax_enable_x64"),
+    )
+    if isinstance(written, str):
+        return written
+    functions, after, dtypes = written
+    own = list(map(plain_number, numbers))
+    casts = [None if isinstance(kind, type) else _cast(kind) for _, kind, _ in kinds]
+    return HostStep(game, functions.calls[0], own, functions.prepare(*own), casts, after, dtypes)
+
+
+def _is_real(leaf: Any) -> bool:
+    """Whether no cast can lose more than digits."""
+    return isinstance(leaf, int | float) or leaf.dtype in _KINDS
+
+
+_KINDS = frozenset(np.dtype(kind) for kind in (np.float32, np.float64, np.int32))
+
+
+def _cast(kind: np.dtype) -> np.dtype | None:
+    wanted = jax.dtypes.canonicalize_dtype(kind)
+    return None if wanted == kind else wanted
+
+
+@cached
+def _written_step(
+    structure: Structure,
+    round_fn: Callable,
+    start: tuple,
+    tree: Any,
+    own: tuple,
+    kinds: tuple,
+    _: bool,
+) -> tuple[Functions, Any, list[np.dtype]] | str:
+    first = jax.tree.unflatten(start[0], [jax.ShapeDtypeStruct(*kind) for kind in start[1]])
+    first = None if start[0].num_leaves == 0 else first
+    count, after = structure.learner.num_leaves, []
+
+    def play(*leaves: Any) -> list[Array]:
+        parts = list(leaves[:count]), list(leaves[count : len(own)])
+        learner, loss = Leaves(*parts, structure).parts()
+        given = jax.tree.unflatten(tree, leaves[len(own) :])
+        found, form = jax.tree.flatten(round_fn(learner, loss, first, *given))
+        after.extend([form, [np.dtype(jnp.result_type(leaf)) for leaf in found]])
+        one = Rounds(*jax.tree.map(lambda leaf: jnp.asarray(leaf)[None], given[1:]))
+        legal = [need.legal_fn(own, first, one) for need, own in needs_of(learner, loss)]
+        return [*found, _is_fine(legal, given[-1], [*jax.tree.leaves(given[1:]), *found])]
+
+    try:
+        functions = numpy_functions([play], [*own, *kinds], len(own))
+    except Exception as error:  # the compiled round fails in the same way, and its error is better
+        return f"it cannot be written with NumPy: {error}"
+    return functions, *after
+
+
+def _is_fine(legal: PyTree, weight: Array, leaves: list[Array]) -> Array:
+    """Whether a round may be played, and all of its numbers are finite."""
+    fine = jnp.asarray(weight) >= 0
+    for mask in jax.tree.leaves(legal):
+        fine = fine & jnp.all(mask)
+    floats = [jnp.asarray(leaf) for leaf in leaves]
+    floats = [leaf for leaf in floats if jnp.issubdtype(leaf.dtype, jnp.floating)]
+    squares = [jnp.vdot(leaf, leaf) if leaf.ndim else leaf * leaf for leaf in floats]
+    return fine & jnp.isfinite(sum(one.astype(float) for one in squares))
