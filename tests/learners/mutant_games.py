@@ -312,6 +312,12 @@ GAMES = {
     "squint": {
         Mutant("opposite action", "again", 1.0, 1, 1.0): ("second_order",),
     },
+    "ml poly": {
+        Mutant("opposite action", "one", 1.0, 0, 1.0): ("second_order",),
+    },
+    "any range": {
+        Mutant("opposite action", "one", 1.0, 0, 1.0): ("any_range",),
+    },
     "fixed share": {
         Mutant("opposite action", "again", 1.0, 0, 1.0): ("one_mixture",),
     },
