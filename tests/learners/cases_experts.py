@@ -66,6 +66,8 @@ EXPERT = {
     "linearized, any range": regression(
         olx.experts.linearized(olx.experts.any_range(ADVISED())), UNIFORM, SIMPLEX_BALL
     ),
+    "delayed": regression(olx.meta.delayed(olx.ogd(0.1), 3)),
+    "delayed, hedge": experts(olx.meta.delayed(olx.hedge(0.7), 2)),
     "exp3": vertices(olx.experts.exp3(0.2, KEY)),
 }
 META = {

@@ -318,6 +318,12 @@ GAMES = {
     "any range": {
         Mutant("opposite action", "one", 1.0, 0, 1.0): ("any_range",),
     },
+    "delayed": {
+        Mutant("opposite action", "again", 1.0, 0, 1.0): ("mirror_descent", "gradient_descent"),
+    },
+    "delayed, hedge": {
+        Mutant("opposite action", "again", 1.0, 0, 1.0): ("master_inequality",),
+    },
     "fixed share": {
         Mutant("opposite action", "again", 1.0, 0, 1.0): ("one_mixture",),
     },
