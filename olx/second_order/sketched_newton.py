@@ -102,7 +102,8 @@ def sketched_newton(
 
     sketch: `random_projection`, `frequent_directions`, `oja` and others; None for no second-order
         information, which is gradient descent with the step 1 / `alpha`.
-    alpha: positive. A small number trusts the sketch from the first rounds on.
+    alpha: positive. A small number trusts the sketch from the first rounds on. Start from the
+        squared length of a usual row: the first steps then move scores by about the slope.
     bound: $C$, positive; None for no projection.
     curvature: $\sigma$, positive; 0 if None. For `losses.squared` and outcomes in $[-C, C]$ it is
         $1 / (4 C^2)$.

@@ -33,6 +33,7 @@ SECOND_ORDER = {
     "arow": margins(second_order.arow(0.7)),
     "arow, original": margins(second_order.arow_original(0.7)),
     "arow, diagonal": margins(second_order.diagonal_arow(0.7)),
+    "arow, diagonal, original": margins(second_order.diagonal_arow_original(0.7)),
     "confidence-weighted": margins(second_order.confidence_weighted(0.8)),
     "SCW-I": margins(second_order.soft_confidence_weighted(0.8, 0.6)),
     "SCW-II": margins(second_order.soft_confidence_weighted(0.8, 0.6, squared=True)),

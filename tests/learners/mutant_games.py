@@ -324,6 +324,9 @@ GAMES = {
     "delayed, hedge": {
         Mutant("opposite action", "again", 1.0, 0, 1.0): ("master_inequality",),
     },
+    "arow, diagonal, original": {
+        Mutant("opposite action", "again", 1.0, 0, 1.0): ("squared_hinges",),
+    },
     "fixed share": {
         Mutant("opposite action", "again", 1.0, 0, 1.0): ("one_mixture",),
     },
