@@ -18,8 +18,8 @@ def margins(learner: olx.Learner) -> Case:
     return classification(learner, (ZEROS, 5 * TRUTH))
 
 
-def sketched(sketch: olx.second_order.Sketch | None, **numbers) -> olx.Learner:
-    return second_order.sketched_newton(sketch, 4.0, BOUND, **{"curvature": CURVATURE} | numbers)
+def sketched(sketch: olx.second_order.Sketch | None, alpha=4.0, **numbers) -> olx.Learner:
+    return second_order.sketched_newton(sketch, alpha, BOUND, **{"curvature": CURVATURE} | numbers)
 
 
 KEY = jax.random.key(11)
@@ -46,6 +46,7 @@ SECOND_ORDER = {
     "newton, frequent directions": forecast(sketched(second_order.frequent_directions(3))),
     "newton, epochs": forecast(sketched(second_order.epoch_frequent_directions(2))),
     "newton, oja": forecast(sketched(OJA, lipschitz=2 * BOUND)),
+    "newton, oja, first row": forecast(sketched(OJA, alpha=None)),
     "newton, adaptive oja": forecast(sketched(second_order.adaptive_oja(2, key=KEY))),
     "newton, oja, adapted": forecast(second_order.diagonal_adaptation(sketched(OJA))),
     "ogd, adapted": forecast(second_order.diagonal_adaptation(olx.linear(olx.ogd(0.1)))),
