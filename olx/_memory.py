@@ -98,9 +98,14 @@ def equations(program: Any) -> Iterator[Any]:
     """The operations of a program, a jaxpr, and of its inner programs."""
     for equation in program.eqns:
         yield equation
-        for value in jax.tree.leaves(list(equation.params.values()), is_leaf=_is_program):
-            if _is_program(value):
-                yield from equations(getattr(value, "jaxpr", value))
+        for inner in inner_programs(equation):
+            yield from equations(getattr(inner, "jaxpr", inner))
+
+
+def inner_programs(equation: Any) -> list[Any]:
+    """The programs that an operation holds, such as the body of a loop."""
+    values = jax.tree.leaves(list(equation.params.values()), is_leaf=_is_program)
+    return list(filter(_is_program, values))
 
 
 def _is_program(value: object) -> bool:
@@ -128,7 +133,7 @@ def aligned_empty(shape: tuple[int, ...], dtype: Any) -> np.ndarray:
     """An array like that of `np.empty`, aligned."""
     size = math.prod(shape) * np.dtype(dtype).itemsize
     room = np.empty(size + LINE, np.uint8)
-    skip = -_address(room) % LINE
+    skip = -address(room) % LINE
     return room[skip : skip + size].view(dtype).reshape(shape)
 
 
@@ -140,8 +145,13 @@ def aligned_full(shape: tuple[int, ...], value: float, dtype: object) -> np.ndar
 
 
 def is_aligned(array: np.ndarray) -> bool:
-    return array.flags.c_contiguous and _address(array) % LINE == 0
+    return array.flags.c_contiguous and address(array) % LINE == 0
 
 
-def _address(array: np.ndarray) -> int:
+def entries_before_line(array: np.ndarray) -> int:
+    """The number of entries before the first one that begins at a multiple of 64 bytes."""
+    return -address(array) % LINE // array.itemsize
+
+
+def address(array: np.ndarray) -> int:
     return array.__array_interface__["data"][0]
