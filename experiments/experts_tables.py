@@ -190,7 +190,11 @@ def forecasts(folder: Path | None) -> str:
         olx.batch(make, eta=etas), *match, keep=olx.keep.totals
     ).total.min()
     tuned = {"Hedge, tuned": best(steady), "Hedge, decaying, tuned": best(slower)}
-    learners = untuned(rounds, count, **span)
+    free = {
+        "ML-Poly, no range": experts.ml_poly(),
+        "BOA, any range": experts.any_range(experts.boa()),
+    }
+    learners = untuned(rounds, count, **span) | free
     totals = tuned | {k: olx.run(combined(v), *match).total for k, v in learners.items()}
     errors = {name: 100 * float(total) / rounds for name, total in totals.items()}
     rows = {

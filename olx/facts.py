@@ -1,4 +1,4 @@
-"""Facts about a learner that the engine uses to play it faster; `olx.testing` checks them."""
+"""Facts about a learner, most of which let the engine play it faster; `olx.testing` checks them."""
 
 # Strict, but for what a tree holds: `PyTree` is of no known type.
 # pyright: strict, reportUnknownMemberType=false, reportUnknownVariableType=false
@@ -179,12 +179,15 @@ class Facts:
         `update`, which does this; or it plays it without refresh, and states a refresh of its own.
     decision: how the state becomes an action, in two steps. The engine then keeps the decision
         between the rounds, and computes it again only after the state has changed.
+    scale_free: whether all losses times one positive number give the same actions, up to rounding.
+        The engine does not use it; users need not scale their losses.
     """
 
     adds: AddsGradient | AddsContext | None = None
     coordinates: Separable | Rowwise | Linear | HasAggregate | Refreshed | None = None
     refresh: Refresh | None = None
     decision: Decision | None = None
+    scale_free: bool = False
 
     @own_name("Facts")
     def __post_init__(self) -> None:

@@ -3,10 +3,12 @@
 Three arguments have the same meaning in all factories:
 
 prior: non-negative weights of the experts, need not add up to 1; `params` if None.
-low, high: the range of losses, 0 and 1 if None; losses outside it are refused.
+low, high: the range of losses, 0 and 1 if None; losses outside it are refused. `ml_poly` and
+    `any_range` need none.
 """
 
 from olx.experts.ada_normal_hedge import ada_normal_hedge as ada_normal_hedge
+from olx.experts.any_range import any_range as any_range
 from olx.experts.bandit import bandit as bandit
 from olx.experts.base import Seen as Seen
 from olx.experts.base import Weights as Weights
@@ -25,6 +27,7 @@ from olx.experts.gibbs import gibbs as gibbs
 from olx.experts.hedge import adahedge as adahedge
 from olx.experts.hedge import anytime_hedge as anytime_hedge
 from olx.experts.linearized import linearized as linearized
+from olx.experts.ml_poly import ml_poly as ml_poly
 from olx.experts.normal_hedge import normal_hedge as normal_hedge
 from olx.experts.normal_hedge import normal_hedge_dt as normal_hedge_dt
 from olx.experts.normal_hedge import two_norm as two_norm

@@ -141,6 +141,17 @@ def certificate(
     return proof.given(DOMAIN, _domain.simplex(0.0, 1.0, flat))
 
 
+def certificate_of_any_range(
+    account: Account, u: PyTree, unit: Array, right: Array, published: Array | None = None
+) -> Certificate:
+    """The same for losses without a range; `unit` is the size of the largest regret of a round."""
+    flat = mixture(account, u)
+    left = account.regret @ flat
+    size = unit * account.rounds + jnp.abs(left) + jnp.where(jnp.isfinite(right), right, 0.0)
+    proof = Certificate(left, right, size, published)
+    return proof.given(DOMAIN, _domain.simplex(0.0, 1.0, flat))
+
+
 def in_units(
     hp: ExpertHparams, account: Account, left: Array, right: Array, published: Array | None
 ) -> Certificate:

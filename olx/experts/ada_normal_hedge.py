@@ -29,7 +29,7 @@ from olx._refusal import public
 from olx.certificate import Certificate
 from olx.core import Learner, Scalar
 from olx.experts.account import Account, certificate, expert_theorem, mixture, relative_entropy
-from olx.experts.base import ExpertHparams, ExpertState, Seen, Weights, expert_learner
+from olx.experts.base import ExpertHparams, ExpertState, Seen, Units, Weights, expert_learner
 from olx.experts.normal_hedge import normal_weights, regret_bound
 from olx.experts.normal_hedge import price as price_of
 from olx.theorem import ZERO, About, Theorem, latest
@@ -69,8 +69,8 @@ def ada_normal_hedge(
     if exponent is not None:
         exponent = check.between("exponent", exponent, 0.0, 1.0)
     theorems = ada_normal_hedge_regret, *((small_losses,) if exponent is None else ())
-    parts = start, weigh, learn, *theorems
-    return expert_learner("ada_normal_hedge", exponent, *parts, prior=prior, low=low, high=high)
+    parts, given = (start, weigh, learn, *theorems), {"prior": prior, "low": low, "high": high}
+    return expert_learner("ada_normal_hedge", exponent, *parts, **given, units=UNITS)
 
 
 def start(exponent: Scalar | None, prior: Array) -> AdaNormalHedgeStats:
@@ -104,7 +104,7 @@ def terms(hp: ExpertHparams, account: Account, state: ExpertState, seen: Seen) -
     before = state.stats.size
     return Sizes(
         latest(before + _size(hp.own, seen.regret)),
-        1.5 * ((jnp.abs(seen.regret) / (1 + before)) @ account.flat_prior),
+        _excess(account.flat_prior, before, seen.regret),
         jnp.maximum(-seen.regret, 0.0),
         seen.loss,
     )
@@ -174,6 +174,34 @@ def _price(account: Account, u: PyTree) -> Array:
     flat, own = mixture(account, u), account.own
     price = price_of(flat, account.flat_prior, own.excess)
     return jnp.where(own.size @ flat > 0, 3 * price, 0.0)
+
+
+def _excess(prior: Array, size: Array, regret: Array) -> Array:
+    """What a round adds to B."""
+    return 1.5 * ((jnp.abs(regret) / (1 + size)) @ prior)
+
+
+def _rescale(
+    exponent: Scalar | None, stats: AdaNormalHedgeStats, ratio: Array
+) -> AdaNormalHedgeStats:
+    """The potential does not rise: $[R]_+^2 / C$ is not larger in larger units."""
+    size = ratio if exponent is None else ratio**exponent
+    return AdaNormalHedgeStats(ratio * stats.regret, size * stats.size)
+
+
+def _added(
+    exponent: Scalar | None, prior: Array, stats: AdaNormalHedgeStats, regret: Array, ratio: Array
+) -> tuple[Array, Array]:
+    return _excess(prior, stats.size, regret), jnp.zeros_like(prior)
+
+
+def _units_bound(
+    exponent: Scalar | None, prior: Array, stats: AdaNormalHedgeStats, u: Array, excess: Array
+) -> Array:
+    return regret_bound(u, prior, stats.size, excess)
+
+
+UNITS = Units(_rescale, _added, _units_bound)
 
 
 def _size(exponent: Scalar | None, regret: Array) -> Array:

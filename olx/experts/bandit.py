@@ -34,7 +34,8 @@ from olx._refusal import own_name, public
 from olx.certificate import Certificate
 from olx.core import Feedback, Learner, Rounds, Scalar
 from olx.experts.account import LIGHT
-from olx.experts.base import ExpertHparams, clip_to_unit, for_estimates
+from olx.experts.base import ExpertHparams, for_estimates
+from olx.experts.needs import clip_to_unit
 from olx.experts.potential_experts import learn as learn_positions
 from olx.experts.sampled import draw
 from olx.losses.points import linear_feedback, linear_loss

@@ -9,7 +9,8 @@ $$p_i \propto I_i w_i, \qquad \hat\ell = \langle p, \ell\rangle, \qquad
 
 An algorithm only defines how regrets become weights. Its theorem needs no more than
 $\sum_i w_i r_i = 0$, so it holds with confidences too. Losses lie in $[0, 1]$, or in the range that
-the factory gets. Other losses are refused; where they are traced, all later losses become NaN.
+the factory gets. Other losses are refused; where they are traced, all later losses become NaN. A
+rule with `any_range` takes all finite losses and finds their range itself.
 Losses of sleeping experts are never read. If no awake expert has weight, the action is the prior
 over the awake. If all experts sleep, the action is 0: the round costs nothing and changes nothing.
 
@@ -23,11 +24,8 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jax import lax
-from jax.core import Tracer
 from jax.flatten_util import ravel_pytree
-from jax.typing import DTypeLike
 from jaxtyping import Array, Float, PyTree
 
 from olx import _check as check
@@ -35,8 +33,10 @@ from olx import _numeric as safe
 from olx._pytree import pytree, static
 from olx._refusal import RefusedType, own_name, public
 from olx._words import as_given
-from olx.core import Feedback, Learner, Rounds, Scalar
-from olx.needs import Need, in_range
+from olx.core import Feedback, Learner, Scalar
+from olx.experts.needs import clip_to_unit, expert_needs
+from olx.facts import Facts
+from olx.needs import Need
 from olx.theorem import Theorem
 
 
@@ -56,6 +56,24 @@ class Seen(NamedTuple):
     feedback: Feedback
 
 
+class Units(NamedTuple):
+    r"""What `any_range` must know of a rule whose regrets get other units, one per expert.
+
+    The rule has a mean potential $\sum_i q_i \Phi_i \le 1 + D$ of statistics per expert. Its
+    regrets are at most 1, and $\sum_i w_i r_i \le 0$.
+
+    rescale_fn: `(own, stats, ratio)`; the statistics in new units, with old / new unit per expert.
+    added_fn: `(own, prior, stats, regret, ratio)`; what a round and then new units add to $D$ at
+        most, and the part of each regret that the potential does not bound.
+    bound_fn: `(own, prior, stats, u, excess)`; the bound on the regret to a mixture, given $D$,
+        without that part.
+    """
+
+    rescale_fn: Callable[..., PyTree]
+    added_fn: Callable[..., tuple[Array, Array]]
+    bound_fn: Callable[..., Array]
+
+
 @pytree
 class ExpertHparams:
     own: PyTree
@@ -67,6 +85,8 @@ class ExpertHparams:
     learn_fn: Callable[..., PyTree] = static()  # (own, prior, stats, seen) -> stats
     unbounded: bool = static(default=False)  # whether losses may exceed the range
     estimated: bool = static(default=False)  # whether outcomes are estimates of losses, of any size
+    any_range: bool = static(default=False)  # whether losses have no range
+    units: Units | None = static(default=None)  # None if the rule has one unit for ever
 
 
 class ExpertState(NamedTuple):
@@ -87,6 +107,8 @@ def expert_learner(
     high: Scalar | None = None,
     needs: tuple[Need, ...] = (),
     unbounded: bool = False,
+    any_range: bool = False,
+    units: Units | None = None,
 ) -> Learner:
     """A learner from a rule that turns regrets into weights; its functions are at module level.
 
@@ -97,6 +119,9 @@ def expert_learner(
     prior, low, high: see `olx.experts`; they are checked here for every factory.
     needs: further demands on data, beside losses in their range and confidences in [0, 1].
     unbounded: whether `learn` accepts losses above the range, such as estimates of bandits.
+    any_range: whether losses have no range, and `low` and `high` do not exist. The weights must not
+        depend on the unit of the losses: the learner is `scale_free`.
+    units: for `olx.experts.any_range`; None if the rule has one unit for all experts and rounds.
 
     >>> import jax.numpy as jnp, olx
     >>> from olx.experts.base import Weights, expert_learner
@@ -118,9 +143,11 @@ def expert_learner(
             check.finite("high", high)
             width = check.positive("high - low", high - low)
             span = (low, as_given(low + width, high))
-    hparams = ExpertHparams(own, prior, span, owner, start, weigh, learn, unbounded)
-    needs = (*expert_needs(owner, prior), *needs)
-    return Learner(hparams, init, predict, update, needs=needs, theorems=theorems)
+    rule = owner, start, weigh, learn, unbounded
+    hparams = ExpertHparams(own, prior, span, *rule, any_range=any_range, units=units)
+    needs = (*expert_needs(owner, prior, any_range), *needs)
+    facts = Facts(scale_free=any_range)
+    return Learner(hparams, init, predict, update, facts=facts, needs=needs, theorems=theorems)
 
 
 def expected_loss(action: PyTree, outcome: PyTree) -> Array:
@@ -141,7 +168,7 @@ def for_estimates(learner: Learner) -> Learner:
     if not hp.unbounded:
         raise RefusedType(
             f"`inner` must take losses of any size, as estimates are, got `{hp.owner}`, "
-            "whose losses have a known range; take `olx.hedge`, `olx.experts.anytime_hedge` or "
+            "which is not made for estimates; take `olx.hedge`, `olx.experts.anytime_hedge` or "
             "`olx.experts.potential_experts`."
         )
     return dataclasses.replace(learner, hparams=dataclasses.replace(hp, estimated=True))
@@ -181,14 +208,8 @@ def seen(hp: ExpertHparams, state: ExpertState, feedback: Feedback) -> Seen:
     if confidence is not None:
         awake = confidence != 0
         losses = jnp.where(awake, losses, 0.0 if hp.span is None else hp.span[0])
-    if hp.span is not None:
-        losses = (losses - hp.span[0]) / (hp.span[1] - hp.span[0])
-    name = "outcome" if hp.span is None else "(outcome - low) / (high - low)"
-    with own_name(hp.owner):
-        if hp.estimated:
-            losses = check.non_negative(name, losses, each=True)
-        else:
-            losses = clip_to_unit(name, losses, hp.span)
+    if not hp.any_range:
+        losses = _in_unit(hp, losses)
     # Minus the loss of the heaviest expert: equal losses then give regrets of exactly 0.
     center = lax.stop_gradient(of_heaviest(played, losses))
     over = losses - center
@@ -201,104 +222,20 @@ def seen(hp: ExpertHparams, state: ExpertState, feedback: Feedback) -> Seen:
     return Seen(weight * regret, weight * losses, log_share, feedback)
 
 
+def _in_unit(hp: ExpertHparams, losses: Array) -> Array:
+    """The losses in units of their range, from its lower end."""
+    if hp.span is not None:
+        losses = (losses - hp.span[0]) / (hp.span[1] - hp.span[0])
+    name = "outcome" if hp.span is None else "(outcome - low) / (high - low)"
+    with own_name(hp.owner):
+        if hp.estimated:
+            return check.non_negative(name, losses, each=True)
+        return clip_to_unit(name, losses, hp.span)
+
+
 def _confidence(hp: ExpertHparams, context: PyTree) -> Array | None:
     with own_name(hp.owner):
         return None if context is None else clip_to_unit("context", ravel_pytree(context)[0])
-
-
-_ROUNDING = 16  # tolerance for rounding, in units of the machine epsilon
-
-
-def expert_needs(owner: str, prior: PyTree) -> tuple[Need, ...]:
-    """The needs of an `expert_learner`; `params` is the prior if `prior` is None."""
-    return (
-        *((prior_need(owner),) if prior is None else ()),
-        Need("context", _are_confidences, "confidences must lie in [0, 1]", owner),
-        Need(
-            "outcome",
-            _are_losses,
-            "losses of experts who are awake must lie in their range",
-            owner,
-            "it is [0, 1] unless `low` and `high` are given; rescale the losses or give both",
-        ),
-    )
-
-
-def prior_need(owner: str) -> Need:
-    """The need for `params` to be the weights of a prior."""
-    demand = "`params` is the prior: its weights must be non-negative with a positive sum"
-    return Need("params", _is_prior, demand, owner, "give jnp.ones(N)")
-
-
-def light(owner: str, legal: Callable[..., Array | bool], demand: str) -> Need:
-    """A need for weights that are not too large; `legal` gets hparams and weights."""
-    remedy = "divide all weights by the largest"
-    return Need("weight", _Light(legal), demand, owner, remedy)
-
-
-class _Light(NamedTuple):
-    legal_fn: Callable[..., Array | bool]
-
-    def __call__(self, hparams: PyTree, params: PyTree, rounds: Rounds) -> Array | bool:
-        return True if rounds.weight is None else self.legal_fn(hparams, rounds.weight)
-
-
-def _is_prior(hparams: PyTree, params: PyTree, rounds: None) -> Array:
-    flat, _ = ravel_pytree(params)
-    return jnp.all(flat >= 0) & (jnp.sum(flat) > 0) & jnp.isfinite(jnp.sum(flat))
-
-
-def clip_to_unit(name: str, values: Array, span: tuple[Scalar, Scalar] | None = None) -> Array:
-    """Clip values to [0, 1] within rounding; refuse others, or make them NaN where traced.
-
-    span: the range from which the values were scaled.
-    """
-    slack = _slack(values.dtype, 1.0 if span is None else _range_size(*span) / (span[1] - span[0]))
-    values = check.between(name, values, 0.0, 1.0, slack, each=True)
-    return jnp.where(values < 0, 0.0, jnp.where(values > 1, 1.0, values))  # slope 1 at both ends
-
-
-def _slack(dtype: DTypeLike, size: Scalar) -> Scalar:
-    return _ROUNDING * float(jnp.finfo(dtype).eps) * size
-
-
-def _range_size(low: Scalar, high: Scalar) -> Scalar:
-    return abs(low) + abs(high)
-
-
-def _are_confidences(hparams: PyTree, params: PyTree, rounds: Rounds) -> PyTree:
-    def legal(confidences: Array) -> Array:
-        slack = _slack(_precision(confidences), 1.0)
-        return in_range(confidences, -slack, 1 + slack)
-
-    return jax.tree.map(legal, rounds.context)
-
-
-def _are_losses(hparams: PyTree, params: PyTree, rounds: Rounds) -> PyTree:
-    low, high = _range(hparams.span)
-
-    def legal(losses: Array) -> Array:
-        slack = _slack(_precision(losses), _range_size(low, high))
-        return in_range(losses, low - slack, high + slack)
-
-    fine = jax.tree.map(legal, rounds.outcome)
-    if rounds.context is None or all(mask is True for mask in jax.tree.leaves(fine)):
-        return fine
-    return jax.tree.map(lambda mask, confidence: mask | (confidence == 0), fine, rounds.context)
-
-
-def _range(span: tuple[Scalar, Scalar] | None) -> tuple[Scalar, Scalar]:
-    """The range of losses; for a batch, the smallest range that holds those of all learners."""
-    if span is None:
-        return 0.0, 1.0
-    if any(isinstance(end, Tracer) for end in span):
-        return span
-    return float(np.min(span[0])), float(np.max(span[1]))
-
-
-def _precision(leaf: Array) -> DTypeLike:
-    kind = jnp.result_type(leaf)
-    return kind if jnp.issubdtype(kind, jnp.floating) else jnp.float32
 
 
 def normalized(prior: Array, log: Array, factor: Array, confidence: Array | None) -> Array:

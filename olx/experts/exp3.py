@@ -23,8 +23,8 @@ from olx._refusal import public
 from olx.certificate import Certificate
 from olx.core import Feedback, Learner, Scalar
 from olx.experts.bandit import BanditHparams, BanditState, bandit, estimate
-from olx.experts.base import prior_need
 from olx.experts.gibbs import Account, exponential_sides, open_exponential
+from olx.experts.needs import prior_need
 from olx.theorem import Theorem
 
 

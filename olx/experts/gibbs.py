@@ -29,7 +29,7 @@ from olx._refusal import public
 from olx.certificate import DOMAIN, Certificate
 from olx.convex import _domain
 from olx.core import Feedback, Learner, Scalar
-from olx.experts.base import prior_need
+from olx.experts.needs import prior_need
 from olx.experts.particles import mean_of
 from olx.experts.sampled import draw
 from olx.theorem import Theorem

@@ -22,6 +22,7 @@ from olx import _check as check
 from olx._refusal import public
 from olx.certificate import Certificate
 from olx.core import Feedback, Learner, Rounds
+from olx.facts import Facts
 from olx.losses.points import linear_feedback
 from olx.needs import Need
 from olx.theorem import Theorem
@@ -34,7 +35,7 @@ def linearized(inner: Learner) -> Learner:
 
     inner: any learner whose action is a distribution. Its range of losses must contain the
         $\ell_{t,i}$: from $-B$ to $B$ for forecasts that differ by at most $B$ and a loss of
-        slope at most 1.
+        slope at most 1. `ml_poly` and `any_range` need no range.
 
     Two forecasters whose errors cancel:
 
@@ -48,7 +49,8 @@ def linearized(inner: Learner) -> Learner:
     check.instance("inner", inner, Learner)
     needs = lift_needs(WrapperView(None, parts=("params", "weight")), inner)
     theorems = tuple(_on_slopes(one) for one in inner.theorems)
-    return Learner(inner, init, predict, update, needs=needs, theorems=theorems)
+    facts = Facts(scale_free=inner.facts.scale_free)
+    return Learner(inner, init, predict, update, facts=facts, needs=needs, theorems=theorems)
 
 
 def init(inner: Learner, params: PyTree) -> PyTree:

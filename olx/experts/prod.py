@@ -49,11 +49,12 @@ from olx.experts.base import (
     ExpertHparams,
     ExpertState,
     Seen,
+    Units,
     Weights,
     below_top,
     expert_learner,
-    light,
 )
+from olx.experts.needs import light
 from olx.theorem import ZERO, Theorem, latest
 
 
@@ -166,7 +167,14 @@ def adapt_ml_prod(
     """
     parts = start_rates, weigh_rates, learn_ml_prod, ml_prod_regret
     return expert_learner(
-        "adapt_ml_prod", None, *parts, prior=prior, low=low, high=high, needs=(_BELOW_TWO,)
+        "adapt_ml_prod",
+        None,
+        *parts,
+        prior=prior,
+        low=low,
+        high=high,
+        needs=(_BELOW_TWO,),
+        units=UNITS,
     )
 
 
@@ -197,7 +205,7 @@ def boa(prior: PyTree = None, *, low: Scalar | None = None, high: Scalar | None 
     [0.5, 0.378, 0.257]
     """
     parts = None, start_rates, weigh_rates, learn_boa, boa_regret
-    return expert_learner("boa", *parts, prior=prior, low=low, high=high)
+    return expert_learner("boa", *parts, prior=prior, low=low, high=high, units=UNITS)
 
 
 def learn_boa(_: PyTree, prior: Array, stats: RatesStats, seen: Seen) -> RatesStats:
@@ -231,9 +239,34 @@ def rates_terms(hp: ExpertHparams, account: Account, state: ExpertState, seen: S
 
 def rates_sides(hp: ExpertHparams, account: Account, u: PyTree) -> Certificate:
     flat, own = mixture(account, u), account.own
-    logs = jnp.log(1 + own.grown / jnp.e) - jnp.log(account.flat_prior)
-    right = jnp.where(flat > 0, logs / own.last + own.cost, 0.0) @ flat
-    return certificate(hp, account, u, right)
+    bound = _rates_bound(account.flat_prior, own.last, flat, own.grown / jnp.e)
+    return certificate(hp, account, u, bound + own.cost @ flat)
+
+
+def _rates_bound(prior: Array, eta: Array, u: Array, excess: Array) -> Array:
+    r"""The bound on the $S_T$ of a mixture if $W_T$ is 1 + `excess`."""
+    used = u > 0
+    return jnp.where(used, (jnp.log1p(excess) - jnp.log(prior)) / eta, 0.0) @ u
+
+
+def _rescale(_: PyTree, stats: RatesStats, ratio: Array) -> RatesStats:
+    return RatesStats(ratio * stats.total, ratio**2 * stats.squares)
+
+
+def _added(
+    _: PyTree, prior: Array, stats: RatesStats, regret: Array, ratio: Array
+) -> tuple[Array, Array]:
+    r"""In one unit for ever, a larger unit is a smaller rate; $x \le x^a + 1$ for large $a$."""
+    old, squares = rates(prior, stats.squares), regret**2
+    new = ratio * rates(prior, ratio**2 * (stats.squares + squares))
+    return jnp.minimum((old / new - 1) / jnp.e, 1.0) @ prior, old * squares
+
+
+def _units_bound(_: PyTree, prior: Array, stats: RatesStats, u: Array, excess: Array) -> Array:
+    return _rates_bound(prior, rates(prior, stats.squares), u, excess)
+
+
+UNITS = Units(_rescale, _added, _units_bound)
 
 
 # since ln(1 + x) >= x - x^2 for x >= -1/2

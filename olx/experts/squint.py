@@ -24,7 +24,7 @@ from olx._refusal import public
 from olx.certificate import Certificate
 from olx.core import Learner, Scalar
 from olx.experts.account import Account, certificate, expert_theorem, mixture, relative_entropy
-from olx.experts.base import ExpertHparams, ExpertState, Seen, Weights, expert_learner
+from olx.experts.base import ExpertHparams, ExpertState, Seen, Units, Weights, expert_learner
 
 
 @pytree
@@ -59,7 +59,7 @@ def squint(
     """
     check.count("rates", rates)
     parts = SquintHparams(rates), start, weigh, learn, second_order
-    return expert_learner("squint", *parts, prior=prior, low=low, high=high)
+    return expert_learner("squint", *parts, prior=prior, low=low, high=high, units=UNITS)
 
 
 def start(hp: SquintHparams, prior: Array) -> SquintStats:
@@ -88,14 +88,44 @@ def terms(hp: ExpertHparams, account: Account, state: ExpertState, seen: Seen) -
 def both_sides(hp: ExpertHparams, account: Account, u: PyTree) -> Certificate:
     """The inequality above."""
     flat = mixture(account, u)
-    eta = _rates(hp.own, flat)
-    paid = relative_entropy(flat, account.flat_prior) + jnp.log(jnp.asarray(eta.size, flat.dtype))
-    return certificate(hp, account, u, jnp.min(eta * (account.own @ flat) + paid / eta))
+    return certificate(hp, account, u, _bound(hp.own, account.flat_prior, account.own, flat, 0.0))
 
 
 second_order = expert_theorem(
     "second_order", "Koolen, van Erven 2015, on a grid", both_sides, terms, open_squares
 )
+
+
+def _bound(hp: SquintHparams, prior: Array, squares: Array, u: Array, excess: Scalar) -> Array:
+    """The right side if the mean of the potential is at most 1 + `excess`."""
+    eta = _rates(hp, u)
+    paid = relative_entropy(u, prior) + jnp.log(jnp.asarray(eta.size, u.dtype)) + jnp.log1p(excess)
+    return jnp.min(eta * (squares @ u) + paid / eta)
+
+
+def _rescale(hp: SquintHparams, stats: SquintStats, ratio: Array) -> SquintStats:
+    return SquintStats(ratio * stats.regret, ratio**2 * stats.squares)
+
+
+def _added(
+    hp: SquintHparams, prior: Array, stats: SquintStats, regret: Array, ratio: Array
+) -> tuple[Array, Array]:
+    r"""Units that are larger by $2^m$ move the grid: its $m$ smallest rates are new."""
+    squares = stats.squares + regret**2
+    after = _rescale(hp, SquintStats(stats.regret + regret, squares), ratio)
+    eta = _rates(hp, prior)[:, None]
+    new = eta * ratio < eta[-1]
+    terms = jnp.where(new, jnp.exp(eta * (after.regret - eta * after.squares)), 0.0)
+    return jnp.mean(terms, axis=0) @ prior, jnp.zeros_like(prior)
+
+
+def _units_bound(
+    hp: SquintHparams, prior: Array, stats: SquintStats, u: Array, excess: Array
+) -> Array:
+    return _bound(hp, prior, stats.squares, u, excess)
+
+
+UNITS = Units(_rescale, _added, _units_bound)
 
 
 def _rates(hp: SquintHparams, like: Array) -> Float[Array, " K"]:

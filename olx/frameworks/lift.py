@@ -73,7 +73,7 @@ def model(inner: Learner, apply: Callable[[PyTree, PyTree], PyTree]) -> Learner:
         init,
         predict,
         update,
-        facts=_facts(inner, apply is dot),
+        facts=dataclasses.replace(_facts(inner, apply is dot), scale_free=inner.facts.scale_free),
         needs=lift_needs(VIEW, inner),
         theorems=lift_theorems(VIEW, inner),
     )

@@ -170,6 +170,7 @@ class Experiment(msgspec.Struct, kw_only=True, omit_defaults=True):
         then test on the rest without learning (columns test_*). half: learn on all rows; loss
         and metrics are of the first half, test_* of the second
     test: the share of rows that `split` tests on
+    delay: rounds until a learner gets the feedback of a row; see `olx.meta.delayed`
     precision: of all numbers
     loss: of `olx list losses`; the usual one of the task
     metrics: of `olx list metrics`, or mypackage.module:metric; the usual ones of the task
@@ -193,6 +194,7 @@ class Experiment(msgspec.Struct, kw_only=True, omit_defaults=True):
     seeds: int | list[int] = 1
     protocol: Literal["progressive", "split", "half"] = "progressive"
     test: float = 0.2
+    delay: int = 0
     precision: Literal["float32", "float64"] = "float32"
     loss: str | Tree | None = None
     metrics: list[str] | None = None

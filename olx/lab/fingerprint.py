@@ -85,6 +85,7 @@ def _settings(experiment: Experiment) -> Tree:
     """The keys of an experiment on which the numbers of its jobs depend."""
     names = ["protocol", "precision", "loss", "metrics", "comparator", "curve"]
     names += ["test"] if experiment.protocol == "split" else []
+    names += ["delay"] if experiment.delay else []
     names += ["radius"] if experiment.comparator == "best" else []
     names += ["bound"] if experiment.comparator is not None else []
     names += ["shifts"] if experiment.bound is not None else []

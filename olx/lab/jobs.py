@@ -24,6 +24,7 @@ from olx.lab.data import Dataset
 from olx.lab.experiment import Data, Player, Tree
 from olx.lab.fingerprint import Fingerprint, job_name
 from olx.lab.names import Lift, is_count, make
+from olx.meta import delayed
 from olx.structured import chain
 from olx.theorem import Theorem
 
@@ -95,11 +96,18 @@ class Job(NamedTuple):
 
 
 def learner_job(
-    i: int, player: Player, lift: Lift | None = olx.linear, classes: int = 2, features: int = 1
+    i: int,
+    player: Player,
+    lift: Lift | None = olx.linear,
+    classes: int = 2,
+    features: int = 1,
+    *,
+    delay: int = 0,
 ) -> Job:
     """The job of learner number `i`, on no data yet; bad arguments are refused here.
 
     lift: applied to a point learner for `linear = true`; None refuses that key.
+    delay: of the feedback, in rounds.
     classes, features: those of the data, for arguments such as k = "classes"; see `fill_in`.
     """
     where = f"learners.{i}"
@@ -116,7 +124,7 @@ def learner_job(
     for shape, index in groups.values():
         axes = [axis for axis in every[0] if axis not in shape]
         numbers = {axis: [float(every[k][axis]) for k in index] for axis in axes}
-        part = Part(functools.partial(_make, where, table, shape, lift), index, numbers)
+        part = Part(functools.partial(_make, where, table, shape, lift, delay), index, numbers)
         _try(where, part)
         parts.append(part)
     label = player.label or player.name
@@ -286,7 +294,9 @@ def _decision_shape(learner: Learner, data: Dataset, start: np.ndarray) -> tuple
     return getattr(action, "shape", None)
 
 
-def _make(where: str, table: Tree, shape: Tree, lift: Lift | None, /, **numbers: object) -> Learner:
+def _make(
+    where: str, table: Tree, shape: Tree, lift: Lift | None, delay: int, /, **numbers: object
+) -> Learner:
     filled = _copy(table)
     for axis, value in {**shape, **numbers}.items():
         *path, last = axis.split(".")
@@ -299,7 +309,11 @@ def _make(where: str, table: Tree, shape: Tree, lift: Lift | None, /, **numbers:
                 raise ConfigError(f"{where}.grid.{axis}: the learner has no table {step}.")
             here = inner
         here[last] = value
-    return make(where, filled, Learner, lift=lift)
+    if delay == 0:
+        return make(where, filled, Learner, lift=lift)
+    linear = lift is not None and filled.pop("linear", False)
+    late = delayed(make(where, filled, Learner, lift=lift), delay)
+    return lift(late) if linear and lift else late
 
 
 def _copy(table: Mapping[str, object]) -> Tree:

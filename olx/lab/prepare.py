@@ -81,6 +81,8 @@ def prepare(experiment: Experiment, cache: DataCache) -> tuple[list[Job], Tree]:
     metrics = {name: find_metric(name) for name in experiment.metrics or []}
     if experiment.radius is not None and experiment.comparator != "best":
         raise ConfigError('radius: it is for the best comparator; give comparator = "best".')
+    if experiment.delay < 0:
+        raise ConfigError(f"delay: it must be at least 0, got {experiment.delay}.")
     players = list(enumerate(experiment.learners))
     for i, player in players:
         if player.compare_in is not None and experiment.comparator in ("zero", "truth"):
@@ -119,7 +121,11 @@ def jobs_on(
     players = [*experiment.learners, *_baseline(experiment, data.task)]
     if kind not in learners:
         sizes = data.task.decision.lift, data.classes, data.width
-        learners[kind] = [learner_job(i, player, *sizes) for i, player in enumerate(players)]
+        delays = [experiment.delay] * len(experiment.learners) + [0]  # the baseline has none
+        learners[kind] = [
+            learner_job(i, player, *sizes, delay=delay)
+            for i, (player, delay) in enumerate(zip(players, delays, strict=False))
+        ]
     metrics = [find_metric(name) for name in experiment.metrics or [] if ":" in name]
     jobs = []
     for player, job in zip(players, learners[kind], strict=True):

@@ -5,6 +5,8 @@ from olx.meta.adaptive import saol as saol
 from olx.meta.average import average as average
 from olx.meta.average import averaged as averaged
 from olx.meta.average import rising as rising
+from olx.meta.delayed import Delayed as Delayed
+from olx.meta.delayed import delayed as delayed
 from olx.meta.mix import mix as mix
 from olx.meta.random_stop import candidates as candidates
 from olx.meta.random_stop import random_stop as random_stop

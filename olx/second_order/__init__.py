@@ -10,6 +10,9 @@ from olx.second_order.confidence_weighted import (
     soft_confidence_weighted as soft_confidence_weighted,
 )
 from olx.second_order.diagonal_adaptation import diagonal_adaptation as diagonal_adaptation
+from olx.second_order.diagonal_arow_original import (
+    diagonal_arow_original as diagonal_arow_original,
+)
 from olx.second_order.epoch_frequent_directions import (
     epoch_frequent_directions as epoch_frequent_directions,
 )

@@ -17,9 +17,9 @@ $$|M| + |U| \le H + \sqrt{r \|u\|^2 + \sum_{s \in M \cup U} \langle u, x_s\rangl
 
 `right` has $\sum_s \chi_s / (r + \chi_s)$ in place of the logarithm.
 
-`arow_original` is the update of the first paper, and the rule of LIBOL and SOL: a Gaussian over
-weights with mean $w$ and covariance $P$, both of which change only if $y_t m_t < 1$, $m_t = \langle
-w_t, x_t\rangle$:
+`arow_original` is the update of the first paper, and the rule of LIBOL: a Gaussian over weights
+with mean $w$ and covariance $P$, both of which change only if $y_t m_t < 1$, $m_t = \langle w_t,
+x_t\rangle$. SOL keeps the variances alone: `diagonal_arow_original`.
 
 $$w_{t+1} = w_t + \frac{1 - y_t m_t}{r + \chi_t}\, y_t P x_t, \qquad
   P \leftarrow P - \frac{P x_t x_t^\top P}{r + \chi_t}, \qquad \chi_t = x_t^\top P x_t.$$

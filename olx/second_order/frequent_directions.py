@@ -79,7 +79,12 @@ from olx.core import Feedback, Learner, Scalar
 from olx.frameworks.lift import dot
 from olx.second_order import _slab, sketch
 from olx.second_order.sketch import PERIOD, WHOLE, Sketch, dtype_of, empty_rows, orthonormal
-from olx.second_order.sketched_newton import SketchedNewtonHparams, SketchedNewtonState, step
+from olx.second_order.sketched_newton import (
+    SketchedNewtonHparams,
+    SketchedNewtonState,
+    sketch_alpha,
+    step,
+)
 from olx.theorem import MET, ZERO, About, Theorem, latest, summed
 
 _LEAST = 1 / 32  # of |det T|; below, the new row goes to the spare row
@@ -280,7 +285,7 @@ class Account(NamedTuple):
 def start(hp: SketchedNewtonHparams, state: SketchedNewtonState, u: PyTree) -> Account:
     u = check.comparator(u, state.base)
     apart = tree.sub(u, state.base)
-    first = hp.alpha * jnp.asarray(tree.vdot(apart, apart))
+    first = sketch_alpha(hp) * jnp.asarray(tree.vdot(apart, apart))
     rows = jnp.zeros_like(first) + len(state.small.frame)
     return Account(_slab.START, first, ZERO, ZERO, rows, MET)
 
@@ -292,7 +297,7 @@ def terms(
     square = jnp.asarray(tree.vdot(x, x))
     slab = _slab.terms(hp.slab, feedback, dot(u, x), now.eta, now.energy, square)
     small = now.after.small
-    whole = small.is_whole(hp.alpha)
+    whole = small.is_whole(sketch_alpha(hp))
     return Account(slab, ZERO, latest(small.total), latest(small.lost), ZERO, whole)
 
 
@@ -307,9 +312,10 @@ def bound(
     hp: SketchedNewtonHparams, account: Account, lost: Array, rows: Array, drift: Array
 ) -> Array:
     """The right side for a given trace lost, number of rows and last sum."""
-    grown = rows * jnp.log1p(account.total / (rows * hp.alpha))
+    alpha = sketch_alpha(hp)
+    grown = rows * jnp.log1p(account.total / (rows * alpha))
     rate = 2 * (hp.slab.curvature + account.slab.eta)
-    return account.start / 2 + (grown + lost / hp.alpha) / rate + drift
+    return account.start / 2 + (grown + lost / alpha) / rate + drift
 
 
 directions_regret = summed(

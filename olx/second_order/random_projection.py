@@ -167,7 +167,8 @@ def add_round(
     rows = jax.vmap(lambda row: ravel_pytree(row)[0])(now.after.rows)
     rest = jnp.linalg.eigvalsh(rows.T @ rows - (1 - epsilon) * gram)[0]
     rounding = 64 * len(x) * jnp.finfo(x.dtype).eps * jnp.trace(gram)
-    full = jnp.vdot(g, jnp.linalg.solve(gram + hp.alpha * jnp.eye(len(x), dtype=x.dtype), g))
+    ridge = sketched_newton.sketch_alpha(hp) * jnp.eye(len(x), dtype=x.dtype)
+    full = jnp.vdot(g, jnp.linalg.solve(gram + ridge, g))
     return Account(
         gram,
         account.sketched + now.energy,
@@ -254,7 +255,7 @@ def drift_sides(
 def _is_projection(learner: Learner) -> bool:
     hp = learner.hparams
     own = isinstance(hp, SketchedNewtonHparams)
-    return own and hp.sketch.init_fn is init
+    return own and hp.sketch.init_fn is init and hp.alpha is not None
 
 
-_PROJECTION = About("`sketched_newton` with a random projection", _is_projection)
+_PROJECTION = About("`sketched_newton` with a random projection and `alpha`", _is_projection)

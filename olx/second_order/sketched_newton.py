@@ -18,6 +18,10 @@ The state is $w = \bar u + Z^\top b$, with the rows $Z$ of the sketch. An update
 $x_t$ to $\bar u$ and to the rows of $Z$, so sparse rows cost their non-zeros (Algorithms 15, 18 and
 22 in one). From time to time a sketch changes coordinates: $\bar u + Z^\top b$ becomes $\bar u$.
 
+Without a number $\alpha$ it is $\|x_1\|^2$, the squared length of the first row that is not 0. The
+first steps then change scores by about the slope, in any unit of the features. The sketch is that
+of $\hat g_t / \sqrt\alpha$, so that $A_t = \alpha (I + S_t^\top S_t)$.
+
 A round of weight $c$ is the loss $c\, \ell$, whose slope is $c\, \ell'$ and whose curvature is
 $\sigma / c$.
 
@@ -67,7 +71,7 @@ from olx.theorem import Theorem, add_terms, first_sums
 @pytree
 class SketchedNewtonHparams:
     sketch: Sketch
-    alpha: Scalar
+    alpha: Scalar | None
     slab: SlabHparams
 
 
@@ -77,6 +81,7 @@ class SketchedNewtonState(NamedTuple):
     rows: PyTree  # the matrix Z; None without a sketch
     small: PyTree  # the state of the sketch
     clock: Clock
+    alpha: Array | None = None  # 0 until a row is seen; None if the number is given
 
 
 class Step(NamedTuple):
@@ -92,7 +97,7 @@ class Step(NamedTuple):
 @public
 def sketched_newton(
     sketch: Sketch | None,
-    alpha: Scalar,
+    alpha: Scalar | None = None,
     bound: Scalar | None = None,
     *,
     curvature: Scalar | None = None,
@@ -102,7 +107,8 @@ def sketched_newton(
 
     sketch: `random_projection`, `frequent_directions`, `oja` and others; None for no second-order
         information, which is gradient descent with the step 1 / `alpha`.
-    alpha: positive. A small number trusts the sketch from the first rounds on.
+    alpha: positive. A small number trusts the sketch from the first rounds on. If None, the
+        squared length of the first row; the learner then has no theorem of its sketch.
     bound: $C$, positive; None for no projection.
     curvature: $\sigma$, positive; 0 if None. For `losses.squared` and outcomes in $[-C, C]$ it is
         $1 / (4 C^2)$.
@@ -122,7 +128,7 @@ def sketched_newton(
     >>> bool(total(oja(1, key=jax.random.key(1))) < 0.5 * total(None))
     True
     """
-    alpha = check.positive("alpha", alpha)
+    alpha = alpha if alpha is None else check.positive("alpha", alpha)
     slab = _slab.numbers(bound, curvature, lipschitz, used=sketch is not None)
     sketch = nothing() if sketch is None else sketch
     check.instance("sketch", sketch, Sketch)
@@ -134,14 +140,20 @@ def sketched_newton(
         predict,
         update,
         facts=facts,
-        theorems=(newton_regret, *sketch.theorems),
+        theorems=(newton_regret, *(() if alpha is None else sketch.theorems)),
     )
 
 
 def init(hp: SketchedNewtonHparams, params: PyTree) -> SketchedNewtonState:
-    small, rows = hp.sketch.init(hp.alpha, params)
+    small, rows = hp.sketch.init(sketch_alpha(hp), params)
     mix = jnp.zeros((() if rows is None else jax.tree.leaves(rows)[0].shape[:1]), dtype_of(params))
-    return SketchedNewtonState(params, mix, rows, small, clock.start(hp, params))
+    alpha = jnp.zeros((), mix.dtype) if hp.alpha is None else None
+    return SketchedNewtonState(params, mix, rows, small, clock.start(hp, params), alpha)
+
+
+def sketch_alpha(hp: SketchedNewtonHparams) -> Scalar:
+    r"""$\alpha$ in the units of the sketch; the number itself if it is given."""
+    return 1.0 if hp.alpha is None else hp.alpha
 
 
 def predict(hp: SketchedNewtonHparams, state: SketchedNewtonState, context: PyTree) -> Array:
@@ -164,22 +176,28 @@ def score(state: SketchedNewtonState, x: PyTree, zx: Array) -> Array:
 def step(hp: SketchedNewtonHparams, state: SketchedNewtonState, feedback: Feedback) -> Step:
     x, sketch, c = feedback.context, hp.sketch, feedback.weight
     zx, xx = product(state.rows, x), jnp.asarray(tree.vdot(x, x))
-    pulled, spread = sketch.solve_fn(hp.alpha, state.small, zx, xx)
+    own = alpha = sketch_alpha(hp)
+    if state.alpha is not None:
+        alpha = safe.or_one(jnp.where(state.alpha > 0, state.alpha, xx))
+    pulled, spread = sketch.solve_fn(own, state.small, zx, xx)
     plain = score(state, x, zx)
     back = safe.divide(plain - _slab.clipped_score(hp.slab, plain), spread)
     base, mix = tree.add_scale(state.base, -back, x), state.mix + back * pulled
     eta = _slab.eta(hp.slab, sketch.size, state.clock.now)
     slope = c * feedback.grad
     ghat = feedback.grad * safe.sqrt(_slab.rate(hp.slab, sketch.size, state.clock.now, c))
-    small, delta = sketch.update(hp.alpha, state.small, ghat * zx, ghat**2 * xx)
-    pulled, spread = sketch.solve_fn(hp.alpha, small, zx + delta * (ghat * xx), xx)
-    push = slope / hp.alpha
+    if state.alpha is not None:
+        ghat = ghat / jnp.sqrt(alpha)
+    small, delta = sketch.update(own, state.small, ghat * zx, ghat**2 * xx)
+    pulled, spread = sketch.solve_fn(own, small, zx + delta * (ghat * xx), xx)
+    push = slope / alpha
     after = SketchedNewtonState(
         tree.add_scale(base, -push - jnp.sum(delta * mix) * ghat, x),
         mix + push * pulled,
         grown_rows(state.rows, delta, tree.scale(ghat, x)),
         small,
         clock.tick(hp, state.clock, feedback),
+        state.alpha if state.alpha is None else jnp.where(state.alpha > 0, state.alpha, xx),
     )
     return Step(base, mix, ghat, delta, eta, slope * push * spread, after)
 
@@ -207,20 +225,24 @@ def refreshed_state(
         mixed_rows(sketch.basis_fn(state.small, gram), state.rows),
         sketch.rebased_fn(state.small),
         state.clock,
+        state.alpha,
     )
 
 
 class Account(NamedTuple):
     slab: _slab.Account
-    start: Float[Array, ""]  # alpha |u - w_1|^2
+    start: Float[Array, ""]  # |u - w_1|^2
+    alpha: Float[Array, ""]
     terms: Float[Array, ""]  # the sum of the terms whose differences are added
 
 
 def open_account(hp: SketchedNewtonHparams, state: SketchedNewtonState, u: PyTree) -> Account:
     u = check.comparator(u, state.base)
     apart = tree.sub(u, state.base)
-    start = hp.alpha * jnp.asarray(tree.vdot(apart, apart))
-    return Account(first_sums(_slab.START, start), start, jnp.zeros_like(start))
+    start = jnp.asarray(tree.vdot(apart, apart))
+    zero = jnp.zeros_like(start)
+    alpha = zero if hp.alpha is None else jnp.broadcast_to(hp.alpha, zero.shape).astype(zero.dtype)
+    return Account(first_sums(_slab.START, start), start, alpha, zero)
 
 
 def add_round(
@@ -235,17 +257,22 @@ def add_round(
     gap = tree.sub(combined_weights(state.rows, now.mix, now.base), u)
     before = product(state.rows, gap)
     after = before + now.delta * (now.ghat * (feedback.action - along))
-    old = hp.sketch.energy_fn(hp.alpha, state.small, before)
-    new = hp.sketch.energy_fn(hp.alpha, now.after.small, after)
+    own, alpha = sketch_alpha(hp), account.alpha
+    old = hp.sketch.energy_fn(own, state.small, before)
+    new = hp.sketch.energy_fn(own, now.after.small, after)
+    if now.after.alpha is not None:
+        alpha = now.after.alpha
+        old, new = alpha * old, alpha * new
     known = hp.slab.curvature * (slope * (feedback.action - along)) ** 2
     drift = new - old - known
     added = _slab.terms(hp.slab, feedback, along, now.eta, now.energy, square, drift)
     slab = add_terms(account.slab, added)
-    return Account(slab, account.start, account.terms + new + old + known)
+    return Account(slab, account.start, alpha, account.terms + new + old + known)
 
 
 def both_sides(hp: SketchedNewtonHparams, account: Account, u: PyTree) -> Certificate:
-    right = (account.start + account.slab.energy + account.slab.drift) / 2
+    start = account.alpha * account.start
+    right = (start + account.slab.energy + account.slab.drift) / 2
     proof = _slab.sides(account.slab, right)
     return dataclasses.replace(proof, scale=proof.scale + account.terms)
 

@@ -38,6 +38,7 @@ from olx.testing.report import (
     weighed,
     with_numbers,
 )
+from olx.testing.scale import check_scale
 from olx.testing.ties import tied_rounds
 
 FACTORS = 1.0, 0.9, 0.7  # of the numbers of the learners in a sweep
@@ -168,7 +169,8 @@ def check_learner(
     - A dictionary of parameters gives the same losses as one vector.
     - Its `facts` are true: sweeps of 1 to 65 configurations and sparse rows equal `rollout`, also
       in float32. A point learner is put into `olx.linear` for this. If it says `keeps_decision`,
-      its decisions with zero gradient stay.
+      its decisions with zero gradient stay. If it says `scale_free`, losses times 1e-6 and 1e6
+      give the same actions.
     - Its theorems hold after every round.
     - The program can be lowered for every platform; the platforms need not be present.
 
@@ -216,6 +218,7 @@ def check_learner(
         check_dictionary(learner, loss, rounds, params, done)
     if facts:
         check_widths(learner, loss, rounds, params)
+        check_scale(learner, loss, rounds, params)
     check_theorems(learner, loss, rounds, params, comparators)
     check_lowering(learner, rounds, look, platforms)
 

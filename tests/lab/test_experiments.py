@@ -123,6 +123,25 @@ def test_halves_are_judged_apart_while_learning_goes_on(file, tmp_path):
         assert column(rows, "test_error")[i] == np.mean((scores * Y)[30:] <= 0)
 
 
+def test_with_a_delay_each_gradient_is_learned_later(file, tmp_path):
+    changes = {"delay": 3, "comparator": "best", "bound": "all", "baseline": True}
+    result = run(experiment(file, **changes), tmp_path / "r")
+    for i, eta in enumerate(ETAS):
+        w, waiting, losses = np.zeros(FEATURES), [], []
+        for x, y in zip(X, Y, strict=True):
+            losses.append(np.log1p(np.exp(-y * (x @ w))))
+            waiting.append(eta * y * x / (1 + np.exp(y * (x @ w))))
+            if len(waiting) > 3:
+                w = w + waiting.pop(0)
+        assert column(result.configurations, "total")[i] == pytest.approx(np.sum(losses))
+    assert all(column(result.certificates, "holds"))
+    late = experiment(file, learners=[{"name": "classification.perceptron"}], delay=3)
+    with pytest.raises(ConfigError, match="must decide without a context"):
+        run(late, tmp_path / "s")
+    with pytest.raises(ConfigError, match="delay: it must be at least 0, got -1"):
+        run(experiment(file, delay=-1), tmp_path / "t")
+
+
 def test_structure_and_numbers_keep_their_places(file, tmp_path):
     maps = ["euclidean", {"name": "euclidean", "domain": {"name": "ball", "radius": 0.5}}]
     grid = {"eta": ETAS, "mirror": maps}

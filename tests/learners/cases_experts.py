@@ -48,6 +48,12 @@ EXPERT = {
     "adapt ml prod": experts(olx.experts.adapt_ml_prod(PRIOR)),
     "boa": experts(olx.experts.boa(PRIOR)),
     "squint": experts(olx.experts.squint(PRIOR, rates=6)),
+    "ml poly": experts(olx.experts.ml_poly(PRIOR), DRAWN),
+    "ml poly, sleeping": experts(olx.experts.ml_poly(PRIOR), SLEEPY),
+    "any range": experts(olx.experts.any_range(olx.experts.boa(PRIOR)), DRAWN),
+    "any range, ml prod": experts(olx.experts.any_range(olx.experts.adapt_ml_prod(PRIOR)), DRAWN),
+    "any range, squint": experts(olx.experts.any_range(olx.experts.squint(PRIOR)), SLEEPY),
+    "any range, ada normal hedge": experts(olx.experts.any_range(ADVISED(0.5, PRIOR)), SLEEPY),
     "fixed share": experts(olx.experts.fixed_share(0.5, 0.1)),
     "ada normal hedge tv": experts(olx.experts.ada_normal_hedge_tv(24, PRIOR)),
     "ada normal hedge streaming": experts(olx.experts.ada_normal_hedge_streaming(24, PRIOR)),
@@ -57,6 +63,11 @@ EXPERT = {
     "linearized": regression(
         olx.experts.linearized(ADVISED(prior=PRIOR, low=-20.0, high=20.0)), UNIFORM, SIMPLEX_BALL
     ),
+    "linearized, any range": regression(
+        olx.experts.linearized(olx.experts.any_range(ADVISED())), UNIFORM, SIMPLEX_BALL
+    ),
+    "delayed": regression(olx.meta.delayed(olx.ogd(0.1), 3)),
+    "delayed, hedge": experts(olx.meta.delayed(olx.hedge(0.7), 2)),
     "exp3": vertices(olx.experts.exp3(0.2, KEY)),
 }
 META = {

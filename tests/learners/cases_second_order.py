@@ -18,8 +18,8 @@ def margins(learner: olx.Learner) -> Case:
     return classification(learner, (ZEROS, 5 * TRUTH))
 
 
-def sketched(sketch: olx.second_order.Sketch | None, **numbers) -> olx.Learner:
-    return second_order.sketched_newton(sketch, 4.0, BOUND, **{"curvature": CURVATURE} | numbers)
+def sketched(sketch: olx.second_order.Sketch | None, alpha=4.0, **numbers) -> olx.Learner:
+    return second_order.sketched_newton(sketch, alpha, BOUND, **{"curvature": CURVATURE} | numbers)
 
 
 KEY = jax.random.key(11)
@@ -33,6 +33,7 @@ SECOND_ORDER = {
     "arow": margins(second_order.arow(0.7)),
     "arow, original": margins(second_order.arow_original(0.7)),
     "arow, diagonal": margins(second_order.diagonal_arow(0.7)),
+    "arow, diagonal, original": margins(second_order.diagonal_arow_original(0.7)),
     "confidence-weighted": margins(second_order.confidence_weighted(0.8)),
     "SCW-I": margins(second_order.soft_confidence_weighted(0.8, 0.6)),
     "SCW-II": margins(second_order.soft_confidence_weighted(0.8, 0.6, squared=True)),
@@ -45,6 +46,7 @@ SECOND_ORDER = {
     "newton, frequent directions": forecast(sketched(second_order.frequent_directions(3))),
     "newton, epochs": forecast(sketched(second_order.epoch_frequent_directions(2))),
     "newton, oja": forecast(sketched(OJA, lipschitz=2 * BOUND)),
+    "newton, oja, first row": forecast(sketched(OJA, alpha=None)),
     "newton, adaptive oja": forecast(sketched(second_order.adaptive_oja(2, key=KEY))),
     "newton, oja, adapted": forecast(second_order.diagonal_adaptation(sketched(OJA))),
     "ogd, adapted": forecast(second_order.diagonal_adaptation(olx.linear(olx.ogd(0.1)))),

@@ -312,6 +312,21 @@ GAMES = {
     "squint": {
         Mutant("opposite action", "again", 1.0, 1, 1.0): ("second_order",),
     },
+    "ml poly": {
+        Mutant("opposite action", "one", 1.0, 0, 1.0): ("second_order",),
+    },
+    "any range": {
+        Mutant("opposite action", "one", 1.0, 0, 1.0): ("any_range",),
+    },
+    "delayed": {
+        Mutant("opposite action", "again", 1.0, 0, 1.0): ("mirror_descent", "gradient_descent"),
+    },
+    "delayed, hedge": {
+        Mutant("opposite action", "again", 1.0, 0, 1.0): ("master_inequality",),
+    },
+    "arow, diagonal, original": {
+        Mutant("opposite action", "again", 1.0, 0, 1.0): ("squared_hinges",),
+    },
     "fixed share": {
         Mutant("opposite action", "again", 1.0, 0, 1.0): ("one_mixture",),
     },

@@ -15,6 +15,7 @@ from olx.convex import norms, sets
 from olx.facts import AddsContext, AddsGradient
 from olx.testing.implementations import check_widths
 from olx.testing.learner import check_theorems
+from olx.testing.scale import check_scale
 from olx.testing.ties import tied_rounds, with_more_features
 
 GOOD = mirrors.euclidean()
@@ -142,6 +143,10 @@ BROKEN_LEARNERS = {
         learner(plain, facts=olx.Facts(adds=AddsGradient(lambda hp, f: -2 * hp * f.weight))),
         "a sweep of 65 is not rollout",
     ),
+    "depends on the unit": (
+        learner(plain, facts=olx.Facts(scale_free=True)),
+        "says `scale_free`, but losses times 1e-06 change its actions",
+    ),
     "cannot be lowered": (learner(not_for_every_platform), "does not lower for"),
 }
 
@@ -186,6 +191,19 @@ def test_what_a_learner_breaks_is_named(name):
     learner, message = BROKEN_LEARNERS[name]
     with pytest.raises(AssertionError, match=message):
         olx.testing.check_learner(learner, losses.squared, ROUNDS, jnp.zeros(4), trees=False)
+
+
+@pytest.mark.parametrize("loss", [losses.linear_loss, losses.squared])
+def test_a_learner_that_divides_by_the_largest_gradient_is_scale_free(loss):
+    grow = lambda most, f: jnp.maximum(most, jnp.max(jnp.abs(f.grad)))
+    update = lambda hp, state, f: (
+        state[0] - f.weight * f.grad / jnp.where(grow(state[1], f) > 0, grow(state[1], f), 1.0),
+        grow(state[1], f),
+    )
+    start, act = lambda hp, w: (w, jnp.zeros(())), lambda hp, state, x: state[0]
+    free = olx.Learner(None, start, act, update, facts=olx.Facts(scale_free=True))
+    assert olx.linear(free).facts.scale_free
+    check_scale(olx.linear(free), loss, ROUNDS, jnp.zeros(4))
 
 
 def test_scores_tie_in_rounds_of_the_same_shape():

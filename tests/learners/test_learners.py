@@ -14,11 +14,13 @@ from table import TABLE, algorithm, claims, one_of_each, program
 
 import olx
 from olx.testing.implementations import check_widths
+from olx.testing.scale import check_scale
 from olx.testing.ties import tied_rounds
 
 SILENT = {"softmax by dual ascent"}  # one of its theorems says nothing at this step size
 ALGORITHMS = [name for name in one_of_each(algorithm) if name not in SILENT]
 PROGRAMS = set(one_of_each(program))
+SCALE_FREE = [name for name, case in TABLE.items() if case.learner.facts.scale_free]
 CLAIMS = [name for name in one_of_each(claims) if TABLE[name].learner.facts != olx.Facts()]
 
 
@@ -43,6 +45,11 @@ def test_every_implementation_of_the_engine_plays_it_as_rollout_does(name, retun
     retune(BLOCK_CONFIGURATIONS=3)
     learner, loss, rounds, params, *_ = TABLE[name]
     check_widths(learner, loss, rounds, params)
+
+
+@pytest.mark.parametrize("name", SCALE_FREE)
+def test_the_unit_of_its_losses_does_not_matter(name):
+    check_scale(*TABLE[name][:4])
 
 
 @functools.partial(jax.jit, static_argnums=1)

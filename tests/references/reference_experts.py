@@ -119,6 +119,77 @@ def squint(count):
     return weights
 
 
+def ml_poly(q, past):
+    """The rule of opera: 1 / rate is the sum of squares plus the largest square of all."""
+    if not past.any():
+        return q
+    inverse = (past**2).sum(0) + (past**2).max()
+    return q * np.maximum(past.sum(0), 0) / inverse
+
+
+def any_range(weight, learn):
+    """A unit for each expert; all sums are in the units of the losses."""
+
+    def weights(q, past):
+        unit, stats = np.zeros(len(q)), np.zeros((2, len(q)))
+        known = lambda: np.where(unit > 0, unit, 1.0)
+        now = lambda: np.where(unit > 0, q * weight(q, stats, known()) / known(), 0.0)
+        for r in past:
+            w = now()
+            p = w / w.sum() if w.any() else q
+            kept = np.minimum(np.maximum(r, -unit), unit)
+            if np.any((kept > r) & (p > 0)) and p @ kept > 0:
+                gains = kept > 0
+                kept[gains] *= -(p[~gains] @ kept[~gains]) / (p[gains] @ kept[gains])
+            stats = stats + learn(q, stats, known(), kept)
+            for i in range(len(q)):
+                if unit[i] == 0:
+                    unit[i] = abs(r[i])
+                while abs(r[i]) > unit[i] * (1 + 1e-13):
+                    unit[i] *= 2
+        return now()
+
+    return weights
+
+
+def rates_with_units(q, squares, unit):
+    return rates(q, squares / unit**2) / unit
+
+
+def weight_by_rates(q, stats, unit):
+    eta = rates_with_units(q, stats[1], unit)
+    return unit * eta * np.exp(eta * stats[0])
+
+
+def boa_sums(q, stats, unit, r):
+    return np.array([r - rates_with_units(q, stats[1], unit) * r**2, r**2])
+
+
+def adapt_ml_prod_sums(q, stats, unit, r):
+    eta = rates_with_units(q, stats[1], unit)
+    return np.array([np.log(1 + eta * r) / eta, r**2])
+
+
+def squint_weight(count):
+    def weight(q, stats, unit):
+        etas = [2.0**-k / unit for k in range(1, count + 1)]
+        return unit * sum(eta * np.exp(eta * stats[0] - eta**2 * stats[1]) for eta in etas)
+
+    return weight
+
+
+def squint_sums(q, stats, unit, r):
+    return np.array([r, r**2])
+
+
+def normal_weight_in_units(q, stats, unit):
+    return normal_weight(stats[0] / unit, stats[1] / unit)
+
+
+def normal_sums(q, stats, unit, r):
+    return np.array([r, np.abs(r)])
+
+
 def play_prod(eta, losses, confidence, prior):
     """On losses, where a sleeper loses what the learner does."""
     w, played = prior / prior.sum(), []

@@ -85,6 +85,18 @@ def arow_original(x, y, r):
     return gaussian(x, y, steps)
 
 
+def diagonal_arow_original(x, y, r):
+    """The same with variances only, whose inverses grow by the squares of the row over r."""
+    mean, inverse, scores = np.zeros(x.shape[1]), np.ones(x.shape[1]), []
+    for row, label in zip(x, y, strict=True):
+        scores.append(mean @ row)
+        loss = 1 - label * scores[-1]
+        if loss > 0:
+            mean = mean + label * loss / (r + np.sum(row**2 / inverse)) * row / inverse
+            inverse = inverse + row**2 / r
+    return np.array(scores)
+
+
 def shrink(alpha, v, phi):
     """beta for a given alpha: u is the variance of the row after the update."""
     u = (-alpha * v * phi + np.sqrt(alpha**2 * v**2 * phi**2 + 4 * v)) ** 2 / 4

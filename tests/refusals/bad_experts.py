@@ -84,6 +84,18 @@ BAD = {
     "bandit of prod": kind(lambda: experts.bandit(experts.prod(0.1), KEY), f"{BOUNDED}prod`"),
     "bandit of squint": kind(lambda: experts.bandit(experts.squint(), KEY), f"{BOUNDED}squint`"),
     "bandit of two_norm": kind(lambda: experts.bandit(experts.two_norm(), KEY), BOUNDED),
+    "bandit of ml_poly": kind(lambda: experts.bandit(experts.ml_poly(), KEY), f"{BOUNDED}ml_poly`"),
+    "any_range of no learner": kind(
+        lambda: experts.any_range("boa"), "any_range: `inner` must be a Learner, got str"
+    ),
+    "any_range of a learner in one unit": kind(
+        lambda: experts.any_range(experts.prod(0.1)),
+        r"any_range: `inner` must be .* or `squint`, got prod\(eta=0.1\); give it the range",
+    ),
+    "any_range of a learner with a range": kind(
+        lambda: experts.any_range(experts.boa(high=2.0)),
+        r"any_range: `inner` must have no range of its own, got boa\(high=2\)",
+    ),
     "sampled of no learner": kind(
         lambda: experts.sampled(0.1, KEY), "sampled: `inner` must be a Learner, got float"
     ),

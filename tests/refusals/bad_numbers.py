@@ -95,6 +95,7 @@ POSITIVE = {  # by owner and argument, a factory of one number that must be posi
     ("arow", "r"): second_order.arow,
     ("arow_original", "r"): second_order.arow_original,
     ("diagonal_arow", "r"): second_order.diagonal_arow,
+    ("diagonal_arow_original", "r"): second_order.diagonal_arow_original,
     ("soft_confidence_weighted", "aggressiveness"): lambda v: second_order.soft_confidence_weighted(
         0.9, v
     ),

@@ -9,7 +9,9 @@ import pytest
 import reference_second_order as ref
 from jax import random
 from scipy.linalg import eigh
+from scipy.sparse import csr_array
 from scipy.stats import norm
+from stored import FOLDER, needs
 
 import olx
 from olx import losses, mirrors, second_order, streams
@@ -84,6 +86,10 @@ CLASSIFIERS = {
     "arow, diagonal": (
         second_order.diagonal_arow(0.7),
         lambda: ref.diagonal_arow(X, LABELS, 0.7),
+    ),
+    "arow, diagonal, original": (
+        second_order.diagonal_arow_original(0.7),
+        lambda: ref.diagonal_arow_original(X, LABELS, 0.7),
     ),
     "confidence-weighted": (
         second_order.confidence_weighted(0.8),
@@ -241,6 +247,47 @@ def test_single_precision_stays_positive_definite_at_condition_one_million():
     root = np.asarray(run.state.root, np.float64)
     assert np.all(np.isfinite(run.losses))
     assert np.linalg.eigvalsh(root @ root.T)[0] > 0
+
+
+def test_the_theorem_of_the_diagonal_rule_holds_on_hard_streams():
+    """Rows of many sizes; in half of the streams every label is against the score."""
+    draw, count, rounds = np.random.default_rng(6), 200, 60
+    sizes = 10.0 ** draw.uniform(-2, 2, (count, 1, D))
+    rows = sizes * draw.standard_t(3, (count, rounds, D))
+    labels = np.where(draw.random((count, rounds)) < 0.3, -1.0, 1.0)
+    against, points = np.arange(count) % 2 == 0, draw.normal(size=(3, D))
+
+    @jax.jit
+    @jax.vmap
+    def judge(r, rows, labels, against):
+        first, ask = (lambda _: jnp.zeros((), int)), (lambda stream, t: stream[0][t])
+        answer = lambda stream, t, score: (
+            jnp.where(stream[2] & (score != 0), -jnp.sign(score), stream[1][t]),
+            t + 1,
+        )
+        nature = olx.Adversary((rows, labels, against), losses.hinge, first, ask, answer)
+        learner = second_order.diagonal_arow_original(r)
+        run = olx.play(learner, nature, jnp.zeros(D), rounds, record=olx.record.trace)
+        proofs = jax.vmap(lambda u: olx.certify(learner, run, u)[0])(points)
+        return proofs.holds, proofs.tightness
+
+    holds, tightness = judge(10.0 ** draw.uniform(-1, 2, count), rows, labels, against)
+    assert np.all(holds)
+    assert np.max(tightness) > 0.9
+
+
+@needs("a9a.npz")
+def test_the_diagonal_rule_of_sol_depends_little_on_its_number():
+    """One pass over 1605 rows of a9a, tested on the rest of its training rows."""
+    data = np.load(FOLDER / "a9a.npz")
+    rows = csr_array((data["data"], data["indices"], data["indptr"]), shape=data["shape"])
+    rows, labels = rows.toarray().astype(float)[:32561], data["y"].astype(float)[:32561]
+    first, start = olx.Rounds(rows[:1605], labels[:1605]), np.zeros(rows.shape[1])
+    grid = olx.batch(second_order.diagonal_arow_original, r=np.array([0.5, 1, 2, 5, 10, 20, 40]))
+    weights = np.asarray(olx.sweep(grid, losses.hinge, first, start).state.w)
+    right = np.mean((rows[1605:] @ weights.T > 0) == (labels[1605:, None] > 0), axis=0)
+    assert np.all(right > 0.837)
+    assert np.all(right[1:] > 0.838)
 
 
 REFUSED = [

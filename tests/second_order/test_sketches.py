@@ -167,6 +167,22 @@ def test_a_projection_of_rows_far_longer_than_alpha_keeps_its_certificate():
             assert seen.holds, str(seen)
 
 
+@pytest.mark.parametrize("name", ["random projection", "frequent directions", "epochs"])
+def test_without_a_number_alpha_is_the_squared_length_of_the_first_row(name):
+    rows = np.concatenate([np.zeros((2, D)), X[:300]])
+    game = olx.Rounds(rows, np.concatenate([np.ones(2), Y[:300]]))
+    play = lambda alpha, game=game: olx.run(
+        sketched_newton(SKETCHES[name], alpha, C, curvature=SIGMA),
+        losses.squared,
+        game,
+        np.zeros(D),
+    )
+    own, given = play(None), play(float(X[0] @ X[0]))
+    np.testing.assert_allclose(own.losses, given.losses, atol=1e-9)
+    scaled = play(None, game._replace(context=1e3 * rows))
+    np.testing.assert_allclose(scaled.losses, own.losses, atol=1e-7)
+
+
 def test_no_sketch_is_gradient_descent():
     plain, descent = sketched_newton(None, ALPHA), olx.linear(olx.ogd(1 / ALPHA))
     np.testing.assert_allclose(played(plain).trace, played(descent).trace, atol=1e-12)
