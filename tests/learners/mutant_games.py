@@ -246,6 +246,18 @@ GAMES = {
     "coin betting": {
         Mutant("opposite loss", "again", 1.0, 0, 1.0): ("betting_regret",),
     },
+    "freegrad": {
+        Mutant("opposite loss", "again", 1.0, 0, 1.0): ("betting_regret",),
+    },
+    "pistol": {
+        Mutant("opposite loss", "again", 1.0, 0, 1.0): ("betting_regret",),
+    },
+    "erfi betting": {
+        Mutant("opposite loss", "again", 1.0, 0, 1.0): ("betting_regret",),
+    },
+    "ons betting": {
+        Mutant("opposite loss", "again", 1.0, 0, 1.0): ("betting_regret",),
+    },
     "vaw": {
         Mutant("opposite action", "again", 1.0, 0, 1.0): ("logarithmic_regret",),
     },
