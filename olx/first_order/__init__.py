@@ -12,6 +12,7 @@ from olx.first_order.exponentiated_gradient import (
 )
 from olx.first_order.freegrad import freegrad as freegrad
 from olx.first_order.ftrl_proximal import ftrl_proximal as ftrl_proximal
+from olx.first_order.normalized_betting import normalized_betting as normalized_betting
 from olx.first_order.ons_betting import ons_betting as ons_betting
 from olx.first_order.pistol import pistol as pistol
 from olx.first_order.pnorm_lms import adaptive_filter as adaptive_filter

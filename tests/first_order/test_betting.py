@@ -7,11 +7,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+import reference_first_order as ref
 from scipy.sparse import csr_array
 from stored import FOLDER, needs
 
 import olx
 from olx import losses
+from olx.convex import sets
 from olx.first_order import erfi_betting, freegrad, ons_betting, pistol
 from olx.first_order.erfi_betting import RULE as ERFI
 from olx.first_order.freegrad import RULE as FREEGRAD
@@ -61,13 +63,23 @@ def hard_streams():
 COMPARATORS = np.array([[0, 0], [1e-3, -1], [1, 1], [-1, 1], [-30, 30], [3, 0], [0, -300.0]])
 
 
+FREE = {
+    "everywhere": (olx.scale_free(), COMPARATORS),
+    "ball": (
+        olx.scale_free(olx.mirrors.euclidean(sets.ball(1.0))),
+        np.array([[0.6, -0.8], [0, 0]]),
+    ),
+    "simplex": (olx.scale_free(olx.mirrors.negative_entropy()), np.eye(2)),
+}
+
+
 @functools.partial(jax.jit, compiler_options={"xla_backend_optimization_level": 0})
-def proofs(learner, rounds):
+def proofs(learner, rounds, comparators=COMPARATORS):
     """The certificates of all streams and comparators."""
 
     def alone(rounds):
         run = olx.rollout(learner, pull, rounds, jnp.full(D, 0.5), record=olx.record.trace)
-        return jax.vmap(lambda u: olx.certify(learner, run, u)[0])(jnp.asarray(COMPARATORS))
+        return jax.vmap(lambda u: olx.certify(learner, run, u)[0])(jnp.asarray(comparators))
 
     return jax.vmap(alone)(rounds)
 
@@ -87,6 +99,17 @@ def test_a_theorem_holds_on_200_hard_streams_and_fails_for_a_wrong_sign(name):
     assert np.mean(np.any(proof.left > 0.1 * proof.published, axis=-1)) > 0.02  # not vacuous
     wrong = proofs(uphill(BETTORS[name]), hard_streams())
     assert np.mean(np.any(wrong.fails, axis=-1)) > 0.1
+
+
+@pytest.mark.parametrize("name", FREE)
+def test_the_theorem_of_the_scale_free_leader_holds_and_fails_for_a_wrong_sign(name):
+    learner, comparators = FREE[name]
+    proof = proofs(learner, hard_streams(), comparators)
+    assert np.all(np.isfinite(proof.published))
+    assert not np.any(proof.fails)
+    assert np.max(proof.left / proof.published, where=proof.published > 0, initial=0) > 0.2
+    wrong = proofs(uphill(learner), hard_streams(), comparators)
+    assert np.mean(np.any(wrong.fails, axis=-1)) > 0.3
 
 
 @dataclasses.dataclass
@@ -144,6 +167,19 @@ def test_a_larger_range_does_not_raise_the_reserve(rule):
     assert jnp.all(jnp.where(small, at(1.3) <= at(1.0) + 1e-12 * jnp.abs(at(1.0)), True))
 
 
+def test_scores_of_normalized_betting_equal_the_reference():
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(300, 6)) * 10.0 ** np.arange(-2, 4) * (rng.random((300, 6)) < 0.4)
+    y = np.sign(x @ rng.normal(size=6) + 0.1)
+    learner = olx.first_order.normalized_betting()
+    done = olx.rollout(
+        learner, losses.logistic, olx.Rounds(x, y), np.zeros(6), record=olx.record.actions
+    )
+    wanted = ref.normalized_betting(x, y, ref.logistic_slope, 4.0)
+    assert np.abs(wanted).max() > 1
+    np.testing.assert_allclose(done.trace, wanted, atol=1e-10)
+
+
 def a9a():
     z = np.load(FOLDER / "a9a.npz")
     n = int(z["n_train"])
@@ -152,6 +188,15 @@ def a9a():
 
 
 VOWPAL = {"freegrad": 0.3496, "pistol": 0.3410}  # its losses with the same options and a constant
+
+
+@needs("a9a.npz")
+def test_normalized_betting_is_as_good_as_vowpal_wabbit_on_a9a():
+    rounds = a9a()
+    rows = np.hstack([rounds.context, np.ones((len(rounds.outcome), 1))])
+    learner = olx.first_order.normalized_betting()
+    run = olx.run(learner, losses.logistic, rounds._replace(context=rows), np.zeros(124))
+    assert run.losses.mean() < 0.34123 + 0.001  # of --coin
 
 
 @needs("a9a.npz")

@@ -202,6 +202,11 @@ CASES = {
         (0.6,),
         theorems=("betting_regret",),
     ),
+    "scale free on a ball": Case(
+        LINEAR(lambda radius: olx.scale_free(mirrors.euclidean(sets.ball(radius)))),
+        (2.0, 0.5),
+        lambda x, y: ref.scale_free(x, y, SLOPE, 2.0),
+    ),
     "freegrad": Case(
         LINEAR(freegrad),
         (1.0, 0.1),

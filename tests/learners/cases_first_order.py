@@ -110,5 +110,8 @@ FIRST_ORDER = {
     "pistol": logistic(olx.linear(olx.first_order.pistol())),
     "erfi betting": logistic(olx.linear(olx.first_order.erfi_betting())),
     "ons betting": logistic(olx.linear(olx.first_order.ons_betting())),
+    "scale free": regression(olx.scale_free()),
+    "scale free, ball": regression(olx.scale_free(BALL)),
+    "normalized betting": logistic(olx.first_order.normalized_betting()),
     "average": regression(olx.meta.average(olx.ogd(0.1), olx.meta.rising())),
 }

@@ -258,6 +258,9 @@ GAMES = {
     "ons betting": {
         Mutant("opposite loss", "again", 1.0, 0, 1.0): ("betting_regret",),
     },
+    "scale free": {
+        Mutant("opposite loss", "again", 1.0, 0, 1.0): ("telescoped_regret",),
+    },
     "vaw": {
         Mutant("opposite action", "again", 1.0, 0, 1.0): ("logarithmic_regret",),
     },

@@ -356,3 +356,43 @@ def ons_betting(x, y, slope, wealth):
             bet[i] = min(max(bet[i] - step, -0.5 / largest[i]), 0.5 / largest[i])
 
     return play(x, y, slope, lambda t: bet * money, learn)
+
+
+def normalized_betting(x, y, slope, alpha):
+    """Vowpal Wabbit --coin, with alpha times the largest slope, which all coordinates share."""
+    d = x.shape[1]
+    coins, sizes, reward, high, scores = *np.zeros((4, d)), np.zeros(len(y))
+    steepest, norms = 0.0, 0.0
+
+    def weights(used):
+        most = steepest * high[used]
+        w = np.zeros(d)
+        if steepest > 0:
+            w[used] = coins[used] * (alpha * steepest + reward[used]) / most / (most + sizes[used])
+        return w
+
+    for t in range(len(y)):
+        used = x[t] != 0
+        high = np.maximum(high, np.abs(x[t]))
+        norms += np.sum((x[t, used] / high[used]) ** 2)
+        scores[t] = weights(used) @ x[t] / (norms / (t + 1)) if norms else 0.0
+        now = slope(scores[t], y[t])
+        steepest = max(steepest, abs(now))
+        reward = reward - now * x[t] * weights(used)
+        coins, sizes = coins - now * x[t], sizes + np.abs(now * x[t])
+    return scores
+
+
+def scale_free(x, y, slope, radius):
+    """Orabona, Pal 2018: minus the sum of gradients over the root of their squares, on a ball."""
+    total, squares = np.zeros(x.shape[1]), 0.0
+
+    def decide(t):
+        w = -total / np.sqrt(squares) if squares else total
+        return w * min(1.0, radius / max(np.linalg.norm(w), 1e-300))
+
+    def learn(t, w, g):
+        nonlocal total, squares
+        total, squares = total + g, squares + g @ g
+
+    return play(x, y, slope, decide, learn)

@@ -44,6 +44,7 @@ POSITIVE = {  # by owner and argument, a factory of one number that must be posi
     ("pistol", "spread"): lambda v: olx.first_order.pistol(0.5, v),
     ("erfi_betting", "wealth"): olx.first_order.erfi_betting,
     ("ons_betting", "wealth"): olx.first_order.ons_betting,
+    ("normalized_betting", "wealth"): olx.first_order.normalized_betting,
     ("strongly_convex_md", "sigma"): olx.first_order.strongly_convex_md,
     ("strongly_convex_ogd", "sigma"): olx.first_order.strongly_convex_ogd,
     ("ftrl_proximal", "eta"): olx.first_order.ftrl_proximal,
