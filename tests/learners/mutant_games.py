@@ -261,6 +261,15 @@ GAMES = {
     "scale free": {
         Mutant("opposite loss", "again", 1.0, 0, 1.0): ("telescoped_regret",),
     },
+    "sum of learners": {
+        Mutant("opposite loss", "again", 1.0, 1, 1.0): ("sum_regret",),
+    },
+    "direction and magnitude": {
+        Mutant("opposite loss", "again", 1.0, 0, 1.0): ("product_regret",),
+    },
+    "constrained": {
+        Mutant("opposite loss", "again", 1.0, 1, 1.0): ("constrained_regret",),
+    },
     "vaw": {
         Mutant("opposite action", "again", 1.0, 0, 1.0): ("logarithmic_regret",),
     },
