@@ -3,6 +3,7 @@
 from olx.meta.adaptive import flh as flh
 from olx.meta.adaptive import saol as saol
 from olx.meta.add_learners import add_learners as add_learners
+from olx.meta.ader import ader as ader
 from olx.meta.average import average as average
 from olx.meta.average import averaged as averaged
 from olx.meta.average import rising as rising

@@ -270,6 +270,9 @@ GAMES = {
     "constrained": {
         Mutant("opposite loss", "again", 1.0, 1, 1.0): ("constrained_regret",),
     },
+    "ader, path": {
+        Mutant("opposite loss", "again", 1.0, 0, 1.0): ("path_regret",),
+    },
     "vaw": {
         Mutant("opposite action", "again", 1.0, 0, 1.0): ("logarithmic_regret",),
     },

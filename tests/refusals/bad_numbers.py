@@ -45,6 +45,8 @@ POSITIVE = {  # by owner and argument, a factory of one number that must be posi
     ("erfi_betting", "wealth"): olx.first_order.erfi_betting,
     ("ons_betting", "wealth"): olx.first_order.ons_betting,
     ("normalized_betting", "wealth"): olx.first_order.normalized_betting,
+    ("ader", "diameter"): lambda v: olx.meta.ader(convex.sets.ball(1.0), v, 9),
+    ("ader", "lipschitz"): lambda v: olx.meta.ader(convex.sets.ball(1.0), 2.0, 9, v),
     ("strongly_convex_md", "sigma"): olx.first_order.strongly_convex_md,
     ("strongly_convex_ogd", "sigma"): olx.first_order.strongly_convex_ogd,
     ("ftrl_proximal", "eta"): olx.first_order.ftrl_proximal,
