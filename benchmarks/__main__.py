@@ -1,7 +1,7 @@
 """Compare the speed of olx with scikit-learn, Vowpal Wabbit, river and numba loops.
 
     pip install -e '.[bench]'
-    python -m benchmarks                      # everything, some minutes
+    python -m benchmarks                      # everything, under half an hour
     python -m benchmarks dense sweeps         # some groups
     python -m benchmarks --quick              # small sizes: does everything run?
 
@@ -13,14 +13,15 @@ the ratios, so the report includes the load.
 import argparse
 import pathlib
 import tempfile
+import time
 
 from benchmarks import (
-    accelerator,
     boosting,
     compile_time,
     dense,
     derived,
     experts,
+    gpu,
     harness,
     lab,
     large,
@@ -47,7 +48,7 @@ GROUPS = {  # by name: the title of the table, and what measures it
     "lab": ("The lab against the engine, and against pandas", lab.measure),
     "compile_time": ("Compilation and the price of a call", compile_time.measure),
     "large": ("Large problems", large.measure),
-    "accelerator": ("On an accelerator, per example and configuration", accelerator.measure),
+    "gpu": ("A chunk of rounds as one GPU kernel", gpu.measure),
 }
 
 OUT = pathlib.Path("results/benchmarks")
@@ -68,14 +69,19 @@ def main(arguments: list[str] | None = None) -> None:
             print(f"{name}:", flush=True)
             title, measure = GROUPS[name]
             group = harness.Group(title, asked.rounds, asked.quick, folder)
-            measure(group)
+            start = time.perf_counter()
+            try:
+                measure(group)
+            except Exception as error:  # the other groups are still measured
+                group.note("all", "", None, note=harness.reason(error))
+            group.seconds = time.perf_counter() - start
             groups.append(group)
-            print(f"\n{harness.table([group])}\n", flush=True)
+            print(f"\n{harness.table([group])}\n\n{group.seconds:.0f} s\n", flush=True)
             about["load at the end"] = harness.load()
             harness.write(asked.out, about, groups)
     if asked.quick:
         print("Sizes were small: fixed costs dominate, so the verdicts mean nothing.")
-    print(f"{harness.summary(groups)} Written to {asked.out}.")
+    print(f"{harness.summary(groups)}\n\nWritten to {asked.out}.")
 
 
 def _parser() -> argparse.ArgumentParser:

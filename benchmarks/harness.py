@@ -12,16 +12,18 @@ import json
 import os
 import pathlib
 import platform
+import re
 import statistics
 import time
 import warnings
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from benchmarks import THREADS
 
-PATIENCE = 4.0  # seconds: a contestant slower in the warm-up is timed once only
+PATIENCE = 4.0  # seconds that all turns of a contestant may take; it has at least one
 PACKAGES = ("olx", "jax", "numpy", "scikit-learn", "vowpalwabbit", "river", "numba", "scipy")
+HELD = re.compile("from (numpy|csr)", re.IGNORECASE)  # in the name of a case
 HEADINGS = ("case", "against", "theirs", "olx", "cores", "ratio", "best", "target", "")
 
 
@@ -100,6 +102,7 @@ class Group:
     def __init__(self, title: str, rounds: int = 5, quick: bool = False, folder: str = "."):
         """rounds: of every race. quick: small sizes. folder: for files to be thrown away."""
         self.title, self.rounds, self.quick, self.folder = title, rounds, quick, folder
+        self.seconds = 0.0  # that the whole group took
         self.rows: list[Row] = []
         self.timings: dict[str, Any] = {}
 
@@ -163,23 +166,23 @@ class Group:
 
 def race(contestants: Sequence[Contestant], rounds: int) -> dict[str, Timing]:
     """Time all contestants; a failure is reported with its reason."""
-    timings, calls, slow = {}, {}, set()
+    timings, calls, turns = {}, {}, {}
     for name, prepare, work in contestants:
         timings[name] = Timing(name, work)
         try:
             with _quiet():
                 call = prepare()
                 call()  # the first call compiles
-                calls[name] = call
-                if _timed(call)[0] > PATIENCE:
-                    slow.add(name)
+                wall, busy = _timed(call)
+                calls[name], turns[name] = call, int(PATIENCE / wall)
+                if not turns[name]:
+                    timings[name] = Timing(name, work, (wall,), (busy,))
         except Exception as error:
-            calls.pop(name, None)
-            timings[name] = timings[name]._replace(failure=_reason(error))
+            timings[name] = timings[name]._replace(failure=reason(error))
             print(f"  {name}: {timings[name].failure}", flush=True)
     for number in range(rounds):
         for name, call in calls.items():
-            if number and name in slow:
+            if number >= turns[name]:
                 continue
             with _quiet():
                 wall, busy = _timed(call)
@@ -201,33 +204,61 @@ def _quiet():
         yield
 
 
-def _reason(error: Exception) -> str:
+def reason(error: Exception) -> str:
+    """Why a contestant or a group has no time."""
     if isinstance(error, ImportError):
         return f"not installed ({error})"
     lines = str(error).splitlines() or [""]
     return f"failed: {type(error).__name__}: {lines[0][:120]}"
 
 
-def table(groups: Iterable[Group]) -> str:
-    """The groups as Markdown."""
+def table(groups: Sequence[Group]) -> str:
+    """The groups as Markdown; first all rows that begin with arrays as most users hold them, and of
+    these the ones with a target."""
+    held = [row for group in groups for row in group.rows if HELD.search(row.case)]
+    held.sort(key=lambda row: not row.target)
     parts = []
-    for group in groups:
-        lines = [_cells(row) for row in group.rows]
+    for title, rows in [("From arrays of NumPy and SciPy", held)] + [
+        (group.title, [row for row in group.rows if row not in held]) for group in groups
+    ]:
+        if not rows:
+            continue
+        lines = [_cells(row) for row in rows]
         widths = [max(map(len, column)) for column in zip(HEADINGS, *lines, strict=True)]
         pad = lambda cells, widths=widths: (
             "| " + " | ".join(c.ljust(w) for c, w in zip(cells, widths, strict=True)) + " |"
         )
         rule = "|" + "|".join("-" * (w + 2) for w in widths) + "|"
-        parts.append("\n".join([f"## {group.title}", "", pad(HEADINGS), rule, *map(pad, lines)]))
+        parts.append("\n".join([f"## {title}", "", pad(HEADINGS), rule, *map(pad, lines)]))
     return "\n\n".join(parts)
 
 
-def summary(groups: Iterable[Group]) -> str:
-    judged = [row for group in groups for row in group.rows if row.target]
-    failed = [row for row in judged if row.value is None]
-    met = [row for row in judged if row.value is not None and row.verdict.startswith("met")]
-    missed = len(judged) - len(met) - len(failed)
-    return f"{len(met)} targets met, {missed} missed, {len(failed)} not measured."
+def summary(groups: Sequence[Group]) -> str:
+    """The groups in a line each, and a line for each target that was missed, as Markdown."""
+    counts = [_counts(group) for group in groups]
+    lines = [
+        f"| {group.title} | {' | '.join(map(str, count))} | {group.seconds:.0f} |"
+        for group, count in zip(groups, counts, strict=True)
+    ]
+    whole = " | ".join(str(sum(column)) for column in zip(*counts, strict=True))
+    seconds = sum(group.seconds for group in groups)
+    missed = [
+        f"- {group.title}: {row.case}, {row.against}: {value} ({row.target})"
+        for group in groups
+        for row in group.rows
+        if row.verdict.startswith("missed") and (value := _cells(row)[5])
+    ]
+    head = ["| group | met | missed | not measured | seconds |", "|---|---|---|---|---|"]
+    table = [*head, *lines, f"| all | {whole} | {seconds:.0f} |"]
+    return "\n".join([*table, *(["", "Missed targets:", "", *missed] if missed else [])])
+
+
+def _counts(group: Group) -> tuple[int, int, int]:
+    """The number of targets that were met, missed and not measured."""
+    judged = [row for row in group.rows if row.target or row.value is None]
+    met = sum(row.verdict.startswith("met") for row in judged)
+    failed = sum(row.value is None for row in judged)
+    return met, len(judged) - met - failed, failed
 
 
 def environment(rounds: int, quick: bool) -> dict[str, Any]:
@@ -258,6 +289,7 @@ def write(folder: pathlib.Path, about: dict[str, Any], groups: list[Group]) -> N
     results = [
         {
             "title": group.title,
+            "seconds": group.seconds,
             "rows": [
                 {**row._asdict(), "target": row.target, "verdict": row.verdict}
                 for row in group.rows
@@ -269,7 +301,8 @@ def write(folder: pathlib.Path, about: dict[str, Any], groups: list[Group]) -> N
     document = {"about": about, "groups": results}
     (folder / "benchmarks.json").write_text(json.dumps(document, indent=1) + "\n")
     facts = "\n".join(f"- {name}: {_plain(value)}" for name, value in about.items())
-    text = f"# Benchmarks\n\n{facts}\n\n{NOTES}\n\n{table(groups)}\n\n{summary(groups)}\n"
+    parts = ["# Benchmarks", facts, NOTES, table(groups), "## Summary", summary(groups)]
+    text = "\n\n".join(parts) + "\n"
     (folder / "benchmarks.md").write_text(text)
 
 

@@ -33,7 +33,7 @@ GB = 1e9
 
 
 def measure(group: Group) -> None:
-    size = 200_000_000 if group.quick else 20_000_000_000
+    size = group.size(4_000_000_000, 200_000_000)
     rounds = group.size(10_000, 640)
     cases: list[tuple[Callable, dict[str, Any]]] = [
         (mapped, {"size": size}),

@@ -174,7 +174,8 @@ def benchmarks(folder: Path, measured: Path = ROOT / "results/benchmarks/benchma
     """The page of the benchmarks, with the tables of the last measurement if there is one."""
     page = folder / "benchmarks.md"
     if measured.is_file():
-        tables = re.sub(r"^#+ ", "### ", measured.read_text(), flags=re.M)
+        text = measured.read_text().removeprefix("# Benchmarks").lstrip()
+        tables = re.sub(r"^#+ ", "### ", text, flags=re.M)
         page.write_text(f"{page.read_text().rstrip()}\n\n## The last measurement\n\n{tables}")
     return "benchmarks.md"
 

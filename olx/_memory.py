@@ -98,9 +98,14 @@ def equations(program: Any) -> Iterator[Any]:
     """The operations of a program, a jaxpr, and of its inner programs."""
     for equation in program.eqns:
         yield equation
-        for value in jax.tree.leaves(list(equation.params.values()), is_leaf=_is_program):
-            if _is_program(value):
-                yield from equations(getattr(value, "jaxpr", value))
+        for inner in inner_programs(equation):
+            yield from equations(getattr(inner, "jaxpr", inner))
+
+
+def inner_programs(equation: Any) -> list[Any]:
+    """The programs that an operation holds, such as the body of a loop."""
+    values = jax.tree.leaves(list(equation.params.values()), is_leaf=_is_program)
+    return list(filter(_is_program, values))
 
 
 def _is_program(value: object) -> bool:

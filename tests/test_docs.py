@@ -126,7 +126,7 @@ def test_the_tables_of_a_measurement_are_shown(tmp_path):
     (tmp_path / "benchmarks.md").write_text("# Benchmarks\n")
     assert pages.benchmarks(tmp_path, tmp_path / "none") == "benchmarks.md"
     assert (tmp_path / "benchmarks.md").read_text() == "# Benchmarks\n"
-    (tmp_path / "measured.md").write_text("# Dense\n\n| a |\n")
+    (tmp_path / "measured.md").write_text("# Benchmarks\n\n## Dense\n\n| a |\n")
     pages.benchmarks(tmp_path, tmp_path / "measured.md")
     wanted = "# Benchmarks\n\n## The last measurement\n\n### Dense\n\n| a |\n"
     assert (tmp_path / "benchmarks.md").read_text() == wanted

@@ -10,11 +10,17 @@ from olx.convex.norms import Norm as Norm
 from olx.convex.norms import schatten_norm as schatten_norm
 from olx.convex.norms import spectral_norm as spectral_norm
 from olx.convex.norms import trace_norm as trace_norm
+from olx.convex.polytopes import affine as affine
+from olx.convex.polytopes import box_section as box_section
+from olx.convex.polytopes import entropic_transport as entropic_transport
+from olx.convex.polytopes import polyhedron as polyhedron
+from olx.convex.polytopes import transport as transport
 from olx.convex.projections import capped_simplex as capped_simplex
 from olx.convex.projections import entropic_cap as entropic_cap
 from olx.convex.projections import entropic_floor as entropic_floor
 from olx.convex.projections import slab as slab
 from olx.convex.projections import slab_semidefinite as slab_semidefinite
+from olx.convex.projections import sparse_simplex as sparse_simplex
 from olx.convex.projections import subsimplex as subsimplex
 from olx.convex.projections import weighted_l1_ball as weighted_l1_ball
 from olx.convex.prox import Penalty as Penalty
@@ -24,6 +30,7 @@ from olx.convex.prox import indicator as indicator
 from olx.convex.prox import l1 as l1
 from olx.convex.prox import linf as linf
 from olx.convex.prox import nuclear as nuclear
+from olx.convex.prox import restrict as restrict
 from olx.convex.prox import soft_shares as soft_shares
 from olx.convex.prox import squared_l2 as squared_l2
 from olx.convex.sets import ConvexSet as ConvexSet

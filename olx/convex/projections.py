@@ -106,7 +106,7 @@ def capped_simplex(v: PyTree, cap: PyTree, total: Scalar = 1.0) -> PyTree:
     flat, unravel = ravel_pytree(v)
     cap = check.non_negative("cap", cap, each=True)
     total = check.non_negative("total", total)
-    caps = _like("cap", cap, flat)
+    caps = like_flat("cap", cap, flat)
     total = _reachable(total, caps)
     caps = jnp.where(caps > total, total, caps)
     start = lax.stop_gradient(_level(flat, caps, total))
@@ -117,6 +117,26 @@ def capped_simplex(v: PyTree, cap: PyTree, total: Scalar = 1.0) -> PyTree:
     level = safe.divide(excess, count, start)
     w = jnp.where(full, caps, jnp.where(free, flat - level, 0.0))
     return unravel(jnp.where(jnp.isnan(start), jnp.nan, w))
+
+
+@public
+def sparse_simplex(v: PyTree, most: int, total: Scalar = 1.0) -> PyTree:
+    r"""A nearest point with at most `most` positive numbers, none negative, that sum to `total`.
+
+    These points are no convex set. The largest `most` numbers are projected on the simplex.
+
+    Kyrillidis, Becker, Cevher, Koch, Sparse Projections onto the Simplex, 2013.
+
+    >>> import jax.numpy as jnp
+    >>> sparse_simplex(jnp.array([0.5, 0.25, 0.25, 0.0]), 2).round(4).tolist()
+    [0.625, 0.375, 0.0, 0.0]
+    """
+    check.numbers("v", v)
+    check.count("most", most)
+    flat, unravel = ravel_pytree(v)
+    values, places = lax.top_k(flat, min(most, flat.size))
+    near = simplex(values, check.positive("total", total))
+    return unravel(jnp.zeros_like(flat).at[places].set(near))
 
 
 @public
@@ -149,7 +169,7 @@ def weighted_l1_ball(v: PyTree, weights: PyTree, radius: Scalar) -> PyTree:
     flat, unravel = ravel_pytree(v)
     weights = check.non_negative("weights", weights, each=True)
     radius = check.non_negative("radius", radius)
-    a = _like("weights", weights, flat)
+    a = like_flat("weights", weights, flat)
     sign = jnp.where(flat < 0, -1.0, jnp.ones_like(flat))
     return unravel(sign * _within(sign * flat, a, radius))
 
@@ -215,7 +235,7 @@ def low_end(low: Scalar, high: Scalar) -> Scalar:
     return low
 
 
-def _like(name: str, value: PyTree, flat: Float[Array, " n"]) -> Array:
+def like_flat(name: str, value: PyTree, flat: Float[Array, " n"]) -> Array:
     """One number per coordinate."""
     given = ravel_pytree(value)[0].astype(flat.dtype)
     if given.size not in (1, flat.size):

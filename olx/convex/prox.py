@@ -38,7 +38,7 @@ from olx import _check as check
 from olx import _numeric as safe
 from olx._call import Call
 from olx._pytree import like, pytree, static
-from olx._refusal import RefusedType, own_name, public
+from olx._refusal import RefusedType, RefusedValue, own_name, public
 from olx.convex import _domain
 from olx.convex import _spectral as spectral
 from olx.convex.projections import weighted_l1_ball
@@ -66,29 +66,32 @@ class Penalty:
 
 
 @public
-def l1(strength: Scalar = 1.0) -> Penalty:
+def l1(strength: PyTree = 1.0) -> Penalty:
     r"""$\lambda \|w\|_1$; the prox is a soft threshold.
+
+    strength: one number, or a tree shaped like a decision, with one strength per coordinate; so in
+        `squared_l2` and `elastic_net`.
 
     >>> import jax.numpy as jnp
     >>> l1(0.5).prox(jnp.array([2.0, -0.25, -1.0]), 1.0).tolist()
     [1.5, 0.0, -0.5]
     """
-    strength = check.non_negative("strength", strength)
+    strength = check.non_negative("strength", strength, each=True)
     return Penalty(Partial(_elastic, strength, 0.0), Partial(_shrink, strength, 0.0), True)
 
 
 @public
-def squared_l2(strength: Scalar = 1.0) -> Penalty:
+def squared_l2(strength: PyTree = 1.0) -> Penalty:
     r"""$\frac\lambda2 \|w\|_2^2$; the prox scales the vector down."""
-    strength = check.non_negative("strength", strength)
+    strength = check.non_negative("strength", strength, each=True)
     return Penalty(Partial(_elastic, 0.0, strength), Partial(_shrink, 0.0, strength), True)
 
 
 @public
-def elastic_net(l1: Scalar, l2: Scalar) -> Penalty:
+def elastic_net(l1: PyTree, l2: PyTree) -> Penalty:
     r"""$\lambda_1 \|w\|_1 + \frac{\lambda_2}2 \|w\|_2^2$."""
-    l1 = check.non_negative("l1", l1)
-    l2 = check.non_negative("l2", l2)
+    l1 = check.non_negative("l1", l1, each=True)
+    l2 = check.non_negative("l2", l2, each=True)
     return Penalty(Partial(_elastic, l1, l2), Partial(_shrink, l1, l2), True)
 
 
@@ -137,6 +140,29 @@ def indicator(domain: ConvexSet) -> Penalty:
     return Penalty(value, Partial(_indicator_prox, domain.project), domain.separable)
 
 
+@public
+def restrict(penalty: Penalty, domain: ConvexSet) -> Penalty:
+    """A separable penalty inside a box, infinite outside; the prox is projected.
+
+    In one coordinate the constrained minimum is the unconstrained one, moved to the nearest end.
+
+    >>> import jax.numpy as jnp
+    >>> from olx.convex import sets
+    >>> lasso = restrict(l1(0.5), sets.box(0.0, jnp.inf))
+    >>> lasso.prox(jnp.array([2.0, 0.25, -1.0]), 1.0).tolist()
+    [1.5, 0.0, 0.0]
+    """
+    check.instance("penalty", penalty, Penalty)
+    check.instance("domain", domain, ConvexSet)
+    if not (penalty.separable and domain.separable):
+        raise RefusedValue(
+            "`penalty` must be a sum over coordinates and `domain` a box: otherwise the projected "
+            "prox is not the prox of the sum."
+        )
+    value = Partial(_restricted_value, penalty.value, domain.project)
+    return Penalty(value, Partial(_restricted_prox, penalty.prox, domain.project), True)
+
+
 def soft_shares(step: Scalar, b: Float[Array, "... k"]) -> Float[Array, "... k"]:
     r"""The shares $p$ of the proximal map at $b$, which is $b - c\,p$ for $c$ = `step`, at least 0.
 
@@ -154,13 +180,14 @@ def soft_shares(step: Scalar, b: Float[Array, "... k"]) -> Float[Array, "... k"]
     return _share(b - level[..., None], step[..., None])
 
 
-def _elastic(l1: Scalar, l2: Scalar, w: PyTree) -> Array:
-    return l1 * tree.norm(w, ord=1) + l2 * tree.vdot(w, w) / 2
+def _elastic(l1: PyTree, l2: PyTree, w: PyTree) -> Array:
+    cost = lambda w, l1, l2: jnp.sum(l1 * jnp.abs(w) + l2 * w * w / 2)
+    return jnp.asarray(tree.sum(jax.tree.map(cost, w, like(l1, w), like(l2, w))))
 
 
-def _shrink(l1: Scalar, l2: Scalar, v: PyTree, step: PyTree) -> PyTree:
-    shrink = lambda v, step: soft(v, step * l1) / (1 + step * l2)
-    return jax.tree.map(shrink, v, like(step, v))
+def _shrink(l1: PyTree, l2: PyTree, v: PyTree, step: PyTree) -> PyTree:
+    shrink = lambda v, step, l1, l2: soft(v, step * l1) / (1 + step * l2)
+    return jax.tree.map(shrink, v, like(step, v), like(l1, v), like(l2, v))
 
 
 def soft(v: Array, threshold: Array) -> Array:
@@ -231,6 +258,14 @@ def _indicator_value(project: Callable, w: PyTree) -> Array:
 
 def _indicator_prox(project: Callable, v: PyTree, step: PyTree) -> PyTree:
     return project(v)
+
+
+def _restricted_value(value: Callable, project: Callable, w: PyTree) -> Array:
+    return value(w) + _indicator_value(project, w)
+
+
+def _restricted_prox(prox: Callable, project: Callable, v: PyTree, step: PyTree) -> PyTree:
+    return project(prox(v, step))
 
 
 def _unspent(step: Array, b: Array, level: Array) -> Array:

@@ -16,16 +16,17 @@ from jax import lax
 from jax.core import Tracer
 from jax.flatten_util import ravel_pytree
 from jax.tree_util import Partial
-from jaxtyping import Array, PyTree
+from jaxtyping import Array, Float, PyTree
 from optax import tree
 
 from olx import _check as check
 from olx._call import Call
 from olx._pytree import as_tree, like, pytree, static
-from olx._refusal import RefusedType, own_name, public
-from olx.convex import _domain
-from olx.convex.projections import low_end
+from olx._refusal import RefusedType, RefusedValue, own_name, public
+from olx.convex import _domain, polytopes
+from olx.convex.projections import like_flat, low_end
 from olx.convex.projections import simplex as simplex_projection
+from olx.convex.projections import slab as slab_projection
 from olx.core import Scalar
 
 
@@ -135,6 +136,89 @@ def box(low: PyTree, high: PyTree) -> ConvexSet:
     return ConvexSet(Partial(_box, low, high), farthest, bounded, separable=True)
 
 
+@public
+def halfspace(normal: PyTree, most: Scalar) -> ConvexSet:
+    r"""All decisions with $\langle a, w\rangle \le$ `most`, $a$ the `normal`.
+
+    normal: shaped like a decision; not 0.
+
+    >>> import jax.numpy as jnp
+    >>> halfspace(jnp.array([1.0, 1.0]), 1.0).project(jnp.array([2.0, 1.0])).tolist()
+    [1.0, 0.0]
+    """
+    return _slab_set(normal, -jnp.inf, check.finite("most", most))
+
+
+@public
+def hyperplane(normal: PyTree, equal: Scalar) -> ConvexSet:
+    r"""All decisions with $\langle a, w\rangle$ = `equal`, $a$ the `normal`, which is not 0."""
+    equal = check.finite("equal", equal)
+    return _slab_set(normal, equal, equal)
+
+
+@public
+def affine(matrix: Float[Array, "k d"], equal: Float[Array, " k"]) -> ConvexSet:
+    """All decisions with `matrix` w = `equal`; all numbers of a decision are one vector."""
+    matrix, equal = (
+        check.finite("matrix", matrix, each=True),
+        check.finite("equal", equal, each=True),
+    )
+    return ConvexSet(Partial(_affine, matrix, equal))
+
+
+@public
+def box_section(low: PyTree, high: PyTree, normal: PyTree, equal: Scalar) -> ConvexSet:
+    r"""All decisions of a box with $\langle a, w\rangle$ = `equal`, $a$ the `normal`.
+
+    low, high: as in `box`.
+    normal: one number, or shaped like a decision, of any sign.
+    """
+    low = check.between("low", low, -jnp.inf, jnp.inf, each=True)
+    high = check.above("high", high, -jnp.inf, jnp.inf, each=True)
+    normal, equal = check.finite("normal", normal, each=True), check.finite("equal", equal)
+    return ConvexSet(Partial(_box_section, low, high, normal, equal))
+
+
+@public
+def polyhedron(
+    matrix: Float[Array, "m d"],
+    most: Float[Array, " m"],
+    equal_matrix: Float[Array, "k d"] | None = None,
+    equal: Float[Array, " k"] | None = None,
+) -> ConvexSet:
+    """All decisions with `matrix` w <= `most` and `equal_matrix` w = `equal`.
+
+    All numbers of a decision are one vector. A projection takes some products with a matrix, and
+    one factorization of it, per row that is active.
+    """
+    if (equal_matrix is None) != (equal is None):
+        raise RefusedType("`equal_matrix` and `equal` belong together; give both, or none.")
+    given = {"matrix": matrix, "most": most, "equal_matrix": equal_matrix, "equal": equal}
+    for name, value in given.items():
+        if value is not None:
+            check.finite(name, value, each=True)
+    return ConvexSet(Partial(_polyhedron, *given.values()))
+
+
+@public
+def transport(rows: Float[Array, " n"], columns: Float[Array, " m"]) -> ConvexSet:
+    """The non-negative matrices whose rows and columns have given sums, of the same total."""
+    rows = check.non_negative("rows", rows, each=True)
+    columns = check.non_negative("columns", columns, each=True)
+    return ConvexSet(Partial(_transport, rows, columns))
+
+
+@public
+def birkhoff() -> ConvexSet:
+    """The square non-negative matrices whose rows and columns sum to 1.
+
+    >>> import jax.numpy as jnp
+    >>> birkhoff().project(jnp.array([[2.0, 0.0], [0.5, 0.5]])).round(4).tolist()
+    [[1.0, 0.0], [0.0, 1.0]]
+    """
+    return ConvexSet(Partial(_birkhoff))
+
+
 def _ball(radius: Scalar, w: PyTree) -> PyTree:
     own, factor, norm = _scaled(w)
     shrink = lambda leaf, own: jnp.where(norm <= radius * factor, leaf, radius / norm * own)
@@ -199,3 +283,39 @@ def _box_farthest(low: PyTree, high: PyTree, g: PyTree) -> PyTree:
 
     nearest = _box(low, high, tree.zeros_like(g))  # used where g is 0: always finite
     return jax.tree.map(pick, g, like(low, g), like(high, g), nearest)
+
+
+def _slab_set(normal: PyTree, low: Scalar, high: Scalar) -> ConvexSet:
+    normal = check.finite("normal", normal, each=True)
+    leaves = jax.tree.leaves(normal)
+    if not any(isinstance(leaf, Tracer) or np.any(np.asarray(leaf) != 0) for leaf in leaves):
+        raise RefusedValue(f"`normal` must not be 0, got {check.quote(normal)}.")
+    return ConvexSet(Partial(_slab, normal, low, high))
+
+
+def _slab(normal: PyTree, low: Scalar, high: Scalar, w: PyTree) -> PyTree:
+    flat, unravel = ravel_pytree(w)
+    return unravel(slab_projection(flat, like_flat("normal", normal, flat), low, high))
+
+
+def _affine(matrix: Array, equal: Array, w: PyTree) -> PyTree:
+    return polytopes.affine(w, matrix, equal)
+
+
+def _box_section(low: PyTree, high: PyTree, normal: PyTree, equal: Scalar, w: PyTree) -> PyTree:
+    return polytopes.box_section(w, low, high, normal, equal)
+
+
+def _polyhedron(
+    matrix: Array, most: Array, equal_matrix: Array | None, equal: Array | None, w: PyTree
+) -> PyTree:
+    return polytopes.polyhedron(w, matrix, most, equal_matrix, equal)
+
+
+def _transport(rows: Array, columns: Array, w: PyTree) -> PyTree:
+    return jax.tree.map(lambda leaf: polytopes.transport(leaf, rows, columns), w)
+
+
+def _birkhoff(w: PyTree) -> PyTree:
+    ones = lambda leaf, axis: jnp.ones(jnp.shape(leaf)[axis:][:1], jnp.result_type(leaf))
+    return jax.tree.map(lambda leaf: polytopes.transport(leaf, ones(leaf, 0), ones(leaf, 1)), w)

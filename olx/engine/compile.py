@@ -48,11 +48,13 @@ class Program:
 
     fast: the same function with kernels inside it; None makes the function one kernel.
     share: makes a function run on all devices, each with its part; None for one device.
+    says: what a call is, in words, if the function is a kernel itself; it is then used as it is.
     """
 
     function: Callable
     fast: Callable | None = None
     share: Callable | None = None
+    says: str = ""
 
     def forms(self, game: Leaves) -> "Forms":
         return _forms(self, game.structure)
@@ -68,6 +70,7 @@ class Forms:
 
     def __init__(self, program: Program, structure: Structure):
         function, fast = program.function, program.fast
+        self._says = program.says
         of = structure, program.share or (lambda function: function)
         self.plain = jax.jit(_of_numbers(_reading, function, *of), donate_argnums=0)
         self.form = "one kernel" if fast is None else "blocks of rounds"
@@ -81,6 +84,8 @@ class Forms:
 
         width: the length of the reductions of a round.
         """
+        if self._says:
+            return self.plain, self._says
         if reason := unavailable():
             return self.plain, f"plain loop: {reason}"
         if width >= tuning.KERNEL_WIDTH_MOST:

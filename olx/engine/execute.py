@@ -150,7 +150,8 @@ class Compiled:
         name, capacity = self._game.name, self._stream.plan.capacity
         path += "" if self._group is None else self._group.words
         print(f"{name}: {path}; chunks of {capacity} rounds on {jax.devices()[0].device_kind}.")
-        explain_width(name, self._shares.configurations)
+        if not self._program.says:  # else a chunk is one launch
+            explain_width(name, self._shares.configurations)
         print("\n".join(table_of(self._game, self._implementation)))
 
     def outputs_of(self, out: Any) -> list[Output]:

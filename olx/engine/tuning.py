@@ -34,6 +34,18 @@ MATRIX_ENTRIES = 1024  # of a state: with as many, configurations are played one
 BLOCK_ROUNDS = 32  # rounds per block at most
 BLOCK_CONFIGURATIONS = 65  # with fewer configurations the loop over rounds is faster
 
+# Of the GPU kernel; chosen on paper, never measured on a device. See `gpu_resources`.
+GPU_BLOCK_MOST = 64  # configurations per program
+GPU_PROGRAMS = 256  # at least, before a program plays several configurations: two per processor
+GPU_WARPS = 4  # of a program; more only if its numbers need
+GPU_WARPS_MOST = 16  # which are all registers of a multiprocessor
+GPU_NUMBERS_WANTED = 32  # live numbers per thread
+GPU_NUMBERS_MOST = 96  # at most, and beside them
+GPU_REGISTERS_BESIDE = 32  # for addresses and counters
+GPU_DOT_LEAST = 16  # rows and columns of matrices from which Triton's `dot` takes them
+GPU_EIGH_MOST = 32  # rows of a matrix whose eigenvectors a kernel computes,
+GPU_EIGH_SWEEPS = 8  # by so many passes over all pairs of rows
+
 ROW_BLOCKS = 8  # the first size to which rows are padded, in blocks,
 ROW_GROWTH = 8  # and how many times larger the next one is; each size is one more program
 ROW_WORTH = 4  # how many times a size the widest row must be for the size to be used
@@ -66,6 +78,16 @@ TRACED = frozenset(
     {
         "ACTION_NUMBERS",
         "BLOCK_ROUNDS",
+        "GPU_BLOCK_MOST",
+        "GPU_DOT_LEAST",
+        "GPU_EIGH_MOST",
+        "GPU_EIGH_SWEEPS",
+        "GPU_NUMBERS_MOST",
+        "GPU_NUMBERS_WANTED",
+        "GPU_PROGRAMS",
+        "GPU_REGISTERS_BESIDE",
+        "GPU_WARPS",
+        "GPU_WARPS_MOST",
         "ROW_BLOCKS",
         "ROW_GROWTH",
         "ROW_WORTH",

@@ -24,6 +24,8 @@ from olx.losses.residual import absolute as absolute
 from olx.losses.residual import aligned as aligned
 from olx.losses.residual import epsilon_insensitive as epsilon_insensitive
 from olx.losses.residual import huber as huber
+from olx.losses.residual import log_cosh as log_cosh
+from olx.losses.residual import pinball as pinball
 from olx.losses.residual import power as power
 from olx.losses.residual import squared as squared
 from olx.losses.score import BallConstants as BallConstants

@@ -7,6 +7,11 @@ r"""Losses of a score and a real outcome: of the residual $s - y$, and linear.
 - power: $\ell = |s - y|^p$, $\ell^* = \tau y + (p - 1) |\tau / p|^{p / (p - 1)}$; for $p \ge 2$;
 - Huber: $\ell = \frac12 (s - y)^2$ up to a residual of $\delta$, continued by a line; $\ell^*$ is
   that of the squared loss, on $|\tau| \le \delta$; $\delta$-Lipschitz and 1-self-bounded.
+- pinball: $\ell = \max(q\,(y - s), (1 - q)(s - y))$, whose expectation is least at the quantile $q$
+  of the outcome; $\ell^* = \tau y$ on $-q \le \tau \le 1 - q$; Koenker, Bassett, Regression
+  Quantiles, 1978;
+- log-cosh: $\ell = \log\cosh(s - y)$, $\ell^* = \tau y + \frac12 (1 + \tau) \log(1 + \tau) +
+  \frac12 (1 - \tau) \log(1 - \tau)$ on $|\tau| \le 1$; 1-Lipschitz and 1-self-bounded;
 - aligned: $\ell = -y s$ rewards scores of the sign of the outcome, without end; $\ell^* = 0$ at
   $\tau = -y$, else infinite; $|y|$-Lipschitz and smooth with $\beta = 0$.
 
@@ -83,6 +88,26 @@ def huber(delta: Scalar) -> ScoreLoss:
         conjugate_fn=_huber_conjugate,
         prox_fn=_huber_prox,
         on_ball=BallConstants(_huber_lipschitz, one_on_ball, _huber_excess),
+    )
+
+
+@public
+def pinball(q: Scalar) -> ScoreLoss:
+    r"""The loss of a forecast of the quantile `q`: `q` per unit too low, 1 - `q` per unit too high.
+
+    q: above 0 and below 1; 1/2 gives half the absolute loss.
+
+    >>> round(float(pinball(0.9)(1.0, 3.0)), 4), round(float(pinball(0.9)(3.0, 1.0)), 4)
+    (1.8, 0.2)
+    """
+    q = check.inside("q", q, 0.0, 1.0)
+    return ScoreLoss(
+        q,
+        lipschitz=jnp.maximum(q, 1 - q),
+        value_fn=_pinball,
+        conjugate_fn=_pinball_conjugate,
+        prox_fn=_pinball_prox,
+        on_ball=BallConstants(_pinball_lipschitz),
     )
 
 
@@ -174,6 +199,47 @@ def _huber_excess(delta: Scalar, b: Array, top: Scalar) -> Array:
     return jnp.clip(top - b, 0.0, delta)
 
 
+def _pinball(q: Scalar, score: Array, outcome: Array) -> Array:
+    over = score - outcome
+    return jnp.where(over > 0, (1 - q) * over, jnp.where(over == 0, 0.0, -q * over))
+
+
+def _pinball_conjugate(q: Scalar, tau: Array, outcome: Array) -> Array:
+    return jnp.where((tau >= -q) & (tau <= 1 - q), tau * outcome, jnp.inf)
+
+
+def _pinball_prox(q: Scalar, step: Array, center: Array, outcome: Array) -> Array:
+    return center - jnp.clip(center - outcome, -step * q, step * (1 - q))
+
+
+def _pinball_lipschitz(q: Scalar, b: Array, top: Scalar) -> Array:
+    return jnp.maximum(q, 1 - q) + 0 * b
+
+
+def _log_cosh(_: PyTree, score: Array, outcome: Array) -> Array:
+    size = jnp.abs(score - outcome)
+    near = jnp.minimum(size, 1.0)
+    small = jnp.log1p(2 * jnp.sinh(near / 2) ** 2)  # keeps its digits near 0
+    return jnp.where(size < 1, small, size + jnp.log1p(jnp.expm1(-2 * size) / 2))
+
+
+def _log_cosh_both(_: PyTree, score: Array, outcome: Array) -> tuple[Array, Array]:
+    return _log_cosh(_, score, outcome), jnp.tanh(score - outcome)
+
+
+def _log_cosh_conjugate(_: PyTree, tau: Array, outcome: Array) -> Array:
+    entropy = safe.x_log_x(1 + tau) + safe.x_log_x(1 - tau)
+    return jnp.where(jnp.abs(tau) <= 1, tau * outcome + entropy / 2, jnp.inf)
+
+
+def _log_cosh_lipschitz(_: PyTree, b: Array, top: Scalar) -> Array:
+    return jnp.tanh(b + top)
+
+
+def _log_cosh_excess(_: PyTree, b: Array, top: Scalar) -> Array:
+    return jnp.tanh(jnp.maximum(top - b, 0.0))
+
+
 squared = ScoreLoss(
     name=Call("squared"),
     self_bound=1.0,
@@ -183,6 +249,17 @@ squared = ScoreLoss(
     on_ball=BallConstants(_squared_lipschitz, one_on_ball, _squared_excess),
 )
 absolute = epsilon_insensitive(0.0)
+
+
+log_cosh = ScoreLoss(
+    name=Call("log_cosh"),
+    lipschitz=1.0,
+    self_bound=1.0,
+    value_fn=_log_cosh,
+    value_and_slope_fn=_log_cosh_both,
+    conjugate_fn=_log_cosh_conjugate,
+    on_ball=BallConstants(_log_cosh_lipschitz, one_on_ball, _log_cosh_excess),
+)
 
 
 def _aligned(_: PyTree, score: Array, outcome: Array) -> Array:

@@ -100,21 +100,25 @@ def word_of(cell: object) -> str:
 
 def as_numbers(series: "Series", fill: Level | None) -> np.ndarray:
     """The numbers of a column, with `fill` where one is missing; None refuses that."""
-    import narwhals.stable.v2 as narwhals
-
-    if is_number(series):
-        numbers = np.asarray(series.cast(narwhals.Float64).to_numpy(), float)
-    else:
-        there = [cell for cell in cells_of(series) if cell is not None]
-        if there:
-            raise RefusedValue(f"column {series.name!r} holds {there[0]!r}; it must hold numbers.")
-        numbers = np.full(len(series), np.nan)
+    numbers = numbers_of(series)
     missing = np.isnan(numbers)
     if not np.any(missing):
         return numbers
     if fill is None:
         raise missing_values({series.name: missing})
     return np.where(missing, fill, numbers)
+
+
+def numbers_of(series: "Series") -> np.ndarray:
+    """The numbers of a column, NaN where one is missing."""
+    import narwhals.stable.v2 as narwhals
+
+    if is_number(series):
+        return np.asarray(series.cast(narwhals.Float64).to_numpy(), float)
+    for cell in cells_of(series):
+        if cell is not None:
+            raise RefusedValue(f"column {series.name!r} holds {cell!r}; it must hold numbers.")
+    return np.full(len(series), np.nan)
 
 
 def as_words(series: "Series", fill: Level | None) -> list[str]:

@@ -28,6 +28,7 @@ from olx.streams.cells import (
     complete_cells,
     is_number,
     missing_values,
+    numbers_of,
     refuse_kind,
     short_list,
     word_of,
@@ -36,6 +37,7 @@ from olx.streams.cells import (
 if TYPE_CHECKING:
     from narwhals.stable.v2 import DataFrame, Series
 
+Values = np.ndarray | list[str]  # the numbers or the words of a column, without gaps
 Fill = str | float | Mapping[str, Level] | None
 LEVELS = 1000  # the largest number of words of a category
 _ROWS = 2048  # that are filled at a time, so that they stay in the cache
@@ -103,27 +105,11 @@ class Columns:
         allow_unknown: a word that is in no level becomes zeros; False refuses it.
         """
         table = self._by_name(narwhals_frame(frame))
-        parts: list[np.ndarray] = []
-        for column in self.columns:
-            if column.levels is None:
-                parts.append(as_numbers(table[column.name], column.fill)[:, None])
-            else:
-                words = as_words(table[column.name], column.fill)
-                place = {word_of(level): i for i, level in enumerate(column.levels)}
-                code = np.array([place.get(word, -1) for word in words], int)
-                if not allow_unknown and np.any(code < 0):
-                    row = int(np.argmax(code < 0))
-                    raise RefusedValue(
-                        f"column {column.name!r} holds {words[row]!r} in row {row}, which was not "
-                        f"there before; known are {short_list(column.levels)}. Correct it, or give "
-                        "allow_unknown=True to make it zeros."
-                    )
-                parts.append(code[:, None] == np.arange(len(place)))
-        x = np.empty((len(table), self.width))
-        for start in range(0, len(table), _ROWS):
-            rows = slice(start, start + _ROWS)
-            np.concatenate([part[rows] for part in parts], axis=1, out=x[rows])
-        return x
+        values: list[Values] = [
+            (as_numbers if column.levels is None else as_words)(table[column.name], column.fill)
+            for column in self.columns
+        ]
+        return features_of(self.columns, values, allow_unknown)
 
     @public
     def outcome(self, frame: object) -> np.ndarray:
@@ -155,6 +141,32 @@ class Columns:
                 f"rows need the {len(wanted)} columns of the first ones."
             )
         return table
+
+
+def features_of(
+    columns: Sequence[Column], values: Sequence[Values], allow_unknown: bool = False
+) -> np.ndarray:
+    """The features that the values of each column stand for, as an array with a row per value."""
+    parts: list[np.ndarray] = []
+    for column, each in zip(columns, values, strict=True):
+        if column.levels is None:
+            parts.append(np.asarray(each)[:, None])
+            continue
+        place = {word_of(level): i for i, level in enumerate(column.levels)}
+        code = np.array([place.get(word, -1) for word in each], int)
+        if not allow_unknown and np.any(code < 0):
+            row = int(np.argmax(code < 0))
+            raise RefusedValue(
+                f"column {column.name!r} holds {each[row]!r} in row {row}, which was not "
+                f"there before; known are {short_list(column.levels)}. Correct it, or give "
+                "allow_unknown=True to make it zeros."
+            )
+        parts.append(code[:, None] == np.arange(len(place)))
+    x = np.empty((len(parts[0]), sum(part.shape[1] for part in parts)))
+    for start in range(0, len(x), _ROWS):
+        rows = slice(start, start + _ROWS)
+        np.concatenate([part[rows] for part in parts], axis=1, out=x[rows])
+    return x
 
 
 def from_plain(tree: dict[str, Any]) -> Columns:
@@ -220,14 +232,14 @@ def from_frame(
     _refuse_absent("features", names, table.columns)
     if target in names:
         raise RefusedValue(f"the target {target!r} is among the features.")
-    columns = fit_columns(table, names, categories, fill)
+    columns, values = fit_columns(table, names, categories, fill)
     if len(table) == 0:
         raise RefusedValue("the table has no rows.")
     about = _fit_target(table[target], positive, labels)
     found = Columns(columns, about)
     whole = about.labels is not None and about.positive is None
     y = _outcomes(about, table[target])
-    return Framed(from_arrays(found.apply(table), y, labels=whole), found)
+    return Framed(from_arrays(features_of(columns, values), y, labels=whole), found)
 
 
 def narwhals_frame(frame: object) -> "DataFrame":
@@ -249,8 +261,9 @@ def narwhals_frame(frame: object) -> "DataFrame":
 
 def fit_columns(
     table: "DataFrame", names: Sequence[str], categories: Sequence[str], fill: Fill
-) -> tuple[Column, ...]:
-    """The columns `names` of a table as they are there: their words, and what fills gaps."""
+) -> tuple[tuple[Column, ...], list[Values]]:
+    """The columns `names` of a table as they are there, their words and what fills gaps; and the
+    values of each column, with gaps filled."""
     _refuse_absent("categories", categories, names)
     if isinstance(fill, Mapping):
         _refuse_absent("fill", list(fill), names)
@@ -261,18 +274,21 @@ def fit_columns(
     if not names:
         raise RefusedValue("there is no column of features.")
     gaps: dict[str, np.ndarray] = {}
-    found = []
+    found: list[tuple[Column, Values]] = []
     for name in names:
-        refuse_kind(table[name], category=name in categories)
-        words = name in categories or not is_number(table[name])
-        found.append((_fit_category if words else _fit_numbers)(table[name], fill, gaps))
+        series = table[name]
+        refuse_kind(series, category=name in categories)
+        words = name in categories or not is_number(series)
+        found.append((_fit_category if words else _fit_numbers)(series, fill, gaps))
     if gaps:
         raise missing_values(gaps)
-    return tuple(found)
+    return tuple(column for column, _ in found), [values for _, values in found]
 
 
-def _fit_numbers(series: "Series", fill: Fill, gaps: dict[str, np.ndarray]) -> Column:
-    numbers = as_numbers(series, np.nan)
+def _fit_numbers(
+    series: "Series", fill: Fill, gaps: dict[str, np.ndarray]
+) -> tuple[Column, np.ndarray]:
+    numbers = numbers_of(series)
     value = fill.get(series.name) if isinstance(fill, Mapping) else fill
     missing = np.isnan(numbers)
     if np.all(missing):
@@ -281,12 +297,17 @@ def _fit_numbers(series: "Series", fill: Fill, gaps: dict[str, np.ndarray]) -> C
         value = float({"mean": np.mean, "median": np.median}[str(value)](numbers[~missing]))
     if value is not None and (isinstance(value, str) or not np.isfinite(value)):
         raise RefusedValue(f"fill of the numbers in {series.name!r} is {value!r}.")
-    if value is None and np.any(missing):
-        gaps[series.name] = missing
-    return Column(series.name, None, None if value is None else float(value))
+    if value is None:
+        if np.any(missing):
+            gaps[series.name] = missing
+        return Column(series.name), numbers
+    filled = np.where(missing, value, numbers) if np.any(missing) else numbers
+    return Column(series.name, None, float(value)), filled
 
 
-def _fit_category(series: "Series", fill: Fill, gaps: dict[str, np.ndarray]) -> Column:
+def _fit_category(
+    series: "Series", fill: Fill, gaps: dict[str, np.ndarray]
+) -> tuple[Column, list[str]]:
     words = [None if cell is None else word_of(cell) for cell in cells_of(series)]
     count = Counter(word for word in words if word is not None)
     if not count:
@@ -304,7 +325,8 @@ def _fit_category(series: "Series", fill: Fill, gaps: dict[str, np.ndarray]) -> 
             f"{short_list(levels[:3])}; {LEVELS} are the most. Leave it out, or give the rows to "
             "`olx.streams.from_dicts`, which can hash them."
         )
-    return Column(series.name, tuple(levels), value)
+    filled = [word or value or "" for word in words]  # a gap that nothing fills is refused
+    return Column(series.name, tuple(levels), value), filled
 
 
 def _fit_target(series: "Series", positive: Level | Sequence[Level] | None, labels: bool) -> Target:

@@ -30,12 +30,17 @@ def many(eta):
     return olx.linear(olx.ogd(eta))
 
 
-def dense(**options):
+def kernel(**options):
     return olx.run(WEAK, losses.hinge, olx.Rounds(X, LABELS), START, **options)
+
+
+def dense(**options):
+    return kernel(**options, implementation="dense")
 
 
 def blocks(**options):
     learners = olx.batch(many, eta=jnp.geomspace(0.01, 1.0, 70, dtype=jnp.float32))
+    options["implementation"] = "blocks"
     return olx.sweep(learners, losses.hinge, olx.Rounds(X, LABELS), START, **options)
 
 
@@ -46,10 +51,11 @@ def sparse(**options):
 
 def boosted(**options):
     learner = boosting.boost(WEAK, 5, boosting.online_bbm(0.1), loss=losses.hinge)
+    options["implementation"] = "dense"
     return olx.run(learner, losses.zero_one, olx.Rounds(X, LABELS), START, **options)
 
 
-PLAYS = {play.__name__: play for play in (dense, blocks, sparse, boosted)}
+PLAYS = {play.__name__: play for play in (kernel, dense, blocks, sparse, boosted)}
 
 
 class Seen:
@@ -157,6 +163,11 @@ def test_it_says_how_to_fill_the_device(seen):
     )
     assert said[1].startswith("run: a round launches kernels for 1 configuration; to fill")
     assert "by one `olx.sweep`" in said[1]
+
+
+def test_on_a_gpu_a_chunk_is_one_launch(seen):
+    assert seen["kernel"].said.startswith("run: one kernel launch per chunk")
+    assert "a round launches" not in seen["kernel"].said
 
 
 def test_arrays_of_the_device_stay_there(monkeypatch):

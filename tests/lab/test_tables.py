@@ -15,7 +15,7 @@ import pytest
 import olx.lab
 from olx import streams
 from olx.lab.config import ConfigError, read
-from olx.lab.data import Table, digest, load
+from olx.lab.data import Table, csv, digest, load
 
 TEXT = """age,city,zip,buys
 20.5,Oslo,0123,no
@@ -252,6 +252,31 @@ def test_what_is_asked_for_is_read(tmp_path):
     assert data.table.names == ["2019", "2020", "intercept"]
     assert load(str(tmp_path / "a.csv"), encoding="latin-1", separator=":", header=True,
                 without=["2019"]).context.tolist() == [[3, 1], [4, 1]]  # fmt: skip
+
+
+@pytest.mark.parametrize("rows", [2999, 3000])
+@pytest.mark.parametrize("cell", ["2.5", "", "word", '"2.5"', '"2.5\n"', '"2,5"', '"', "\ufeff2.5"])
+def test_a_file_means_the_same_in_one_part_and_in_several(cell, rows, tmp_path, monkeypatch):
+    monkeypatch.setattr(csv, "_SAMPLE", 1000)
+    monkeypatch.setattr(csv, "_BLOCK", 2048)
+    lines = [f"{i % 10},{i % 7},{i % 3}" for i in range(rows)]
+    lines[1500] = f"{cell},1,2"  # the file is cut before or in this cell
+    path = tmp_path / "numbers.csv"
+    path.write_text("\n".join(lines))
+
+    def table(parts: int) -> pa.Table | str:
+        monkeypatch.setattr(pa, "cpu_count", lambda: parts)
+        assert (len(csv._parts(path.read_bytes())) > 1) == (parts > 1)
+        try:
+            return csv.read_csv(path)[0]
+        except ValueError as error:
+            return str(error)
+
+    assert table(1) == table(8)
+    if cell == "2.5":
+        assert np.array(table(8)).tolist() == [
+            [float(c) for c in line.split(",")] for line in lines
+        ]
 
 
 def test_paths_are_relative_to_the_config(tmp_path, monkeypatch):

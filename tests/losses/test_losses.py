@@ -27,8 +27,10 @@ BY_NAME = {
     "exponential": losses.exponential,
     "power": losses.power(3.0),
     "huber": losses.huber(1.0),
+    "pinball": losses.pinball(0.8),
+    "log_cosh": losses.log_cosh,
 }
-REAL = ("squared", "absolute", "epsilon_insensitive", "power", "huber")
+REAL = ("squared", "absolute", "epsilon_insensitive", "power", "huber", "pinball", "log_cosh")
 FORMULAS = {
     "squared": lambda s, y: (s - y) ** 2 / 2,
     "absolute": lambda s, y: np.abs(s - y),
@@ -45,6 +47,8 @@ FORMULAS = {
     "huber": lambda s, y: np.where(
         np.abs(s - y) <= 1, (s - y) ** 2 / 2, np.maximum(np.abs(s - y), 1) - 0.5
     ),
+    "pinball": lambda s, y: np.maximum(0.8 * (y - s), 0.2 * (s - y)),
+    "log_cosh": lambda s, y: np.logaddexp(s - y, y - s) - np.log(2),
 }
 SCORES = np.linspace(-6, 6, 1201)
 
@@ -96,6 +100,8 @@ def test_a_value_is_the_one_found_by_hand(loss, score, outcome, value):
         (losses.modified_huber, -1.0, 1.0, -2.0),
         (losses.modified_huber, 7.0, -1.0, 2.0),
         (losses.absolute, 2.0, 2.0, 0.0),
+        (losses.pinball(0.8), 2.0, 2.0, 0.0),
+        (losses.pinball(0.8), 1.9, 2.0, -0.8),
         (losses.absolute, 2.1, 2.0, 1.0),
         (losses.epsilon_insensitive(0.5), 2.5, 2.0, 0.0),
         (losses.epsilon_insensitive(0.5), 1.4, 2.0, -1.0),
@@ -113,6 +119,7 @@ def test_a_conjugate_is_the_supremum_over_scores(name):
     taus = np.linspace(-0.995, 0.995, 41)
     for y in outcomes(name):
         inside = taus if name in REAL else -y * np.abs(taus)
+        inside = np.clip(inside, -0.8, 0.19) if name == "pinball" else inside
         supremum = [np.max(tau * wide - FORMULAS[name](wide, y)) for tau in inside]
         np.testing.assert_allclose(loss.conjugate(inside, y), supremum, atol=2e-4)
 
@@ -133,6 +140,11 @@ def test_a_conjugate_is_the_supremum_over_scores(name):
         ("absolute", -1.0, 0.3, True),
         ("epsilon_insensitive", -1.001, 0.3, False),
         ("squared", 99.0, 0.3, True),
+        ("pinball", -0.8, 0.3, True),
+        ("pinball", -0.801, 0.3, False),
+        ("pinball", 0.201, 0.3, False),
+        ("log_cosh", 1.0, 0.3, True),
+        ("log_cosh", -1.001, 0.3, False),
         ("logistic", -1.0, 1.0, True),
         ("logistic", 0.0, 1.0, True),
         ("logistic", -1.001, 1.0, False),

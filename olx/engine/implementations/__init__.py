@@ -7,14 +7,17 @@
 
 import difflib
 
+import jax
+
 from olx._refusal import RefusedValue
 from olx.engine.game import Game
 from olx.engine.implementations.base import Implementation
 from olx.engine.implementations.blocks import BLOCKS
 from olx.engine.implementations.dense import DENSE, IN_TURN
+from olx.engine.implementations.gpu_kernel import GPU_KERNEL
 from olx.engine.implementations.sparse import SPARSE
 
-IMPLEMENTATIONS: tuple[Implementation, ...] = (*SPARSE, BLOCKS, IN_TURN, DENSE)
+IMPLEMENTATIONS: tuple[Implementation, ...] = (*SPARSE, GPU_KERNEL, BLOCKS, IN_TURN, DENSE)
 
 
 def choose(game: Game, name: str | None = None, saved: str | None = None) -> Implementation:
@@ -29,7 +32,18 @@ def choose(game: Game, name: str | None = None, saved: str | None = None) -> Imp
     for one in IMPLEMENTATIONS if saved else ():
         if one.name == saved and not why_not(one, game):
             return one
-    return next(one for one in IMPLEMENTATIONS if not (why_not(one, game) or why_slow(one, game)))
+    return next(one for one in IMPLEMENTATIONS if not why_passed_over(one, game))
+
+
+def why_passed_over(one: Implementation, game: Game) -> str:
+    """Why an implementation is not taken unless it is asked for; empty if it is.
+
+    The backend comes first, since a look at a game may trace it.
+    """
+    backend = jax.default_backend()
+    if one.backend not in ("", backend):
+        return f"for a {one.backend.upper()}; this is {backend}"
+    return why_not(one, game) or why_slow(one, game)
 
 
 def why_not(one: Implementation, game: Game) -> str:
@@ -67,7 +81,7 @@ def table_of(game: Game, used: Implementation) -> list[str]:
     """A line per rewrite of the game, and one per implementation: used, or why not."""
     lines = [f"  {rewrite}" for rewrite in game.rewrites]
     for one in IMPLEMENTATIONS:
-        reason = why_not(one, game) or why_slow(one, game)
+        reason = why_passed_over(one, game)
         if one is used:
             says = f"used, by its name or by the checkpoint, though {reason}" if reason else "used"
         else:

@@ -42,4 +42,5 @@ class Implementation(NamedTuple):
     sweeps: bool = False  # whether it plays batches of learners only
     cannot: Reason | None = None  # why else it gives no right answer
     slower: Reason | None = None  # why another one should be taken
+    backend: str = ""  # that it is made for, as JAX names it; any if empty. Others: by name only
     least: Callable[[], int] = lambda: 1  # configurations per share; see `tuning.SHARE_DENSE`

@@ -87,6 +87,23 @@ def spread(devices: int, axes: PyTree = 0) -> Callable[..., PyTree] | None:
     )
 
 
+def play_round(
+    over: Callable[..., PyTree],
+    recorder: Recorder,
+    learner: Learner,
+    state: PyTree,
+    loss: Loss,
+    here: Rounds,
+) -> tuple[PyTree, Output]:
+    """Play one round.
+
+    over: `jax.vmap` for a batch of learners, `alone` for one.
+    """
+    one = over(functools.partial(_round, recorder), (0, 0, None, None))
+    new, due, seen = one(learner, state, loss, here)
+    return refresh(over, learner, new, due), seen
+
+
 def _round(
     recorder: Recorder, learner: Learner, state: PyTree, loss: Loss, here: Rounds
 ) -> tuple[PyTree, Array | None, Output]:
@@ -128,12 +145,10 @@ def _play(
     span: Int[Array, "2"] | None,
 ) -> tuple[PyTree, Output]:
     """The state after the rounds of `span`, and the output of each round."""
-    one = over(functools.partial(_round, recorder), (0, 0, None, None))
     capacity = jax.tree.leaves(rounds)[0].shape[0]
 
     def play(state: PyTree, i: Int[Array, ""]) -> tuple[PyTree, Output]:
-        new, due, seen = one(learner, state, loss, at(rounds, i))
-        return refresh(over, learner, new, due), seen
+        return play_round(over, recorder, learner, state, loss, at(rounds, i))
 
     decision = learner.facts.decision
     if over is not alone or decision is None or unavailable():

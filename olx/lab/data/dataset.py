@@ -161,7 +161,7 @@ def prepare(
         mean, spread = float(outcome.mean()), float(outcome.std() or 1.0)
         outcome = (outcome - mean) / spread
         labels = dataclasses.replace(labels, mean=mean, spread=spread)
-    x = x.astype(float)
+    x = x.astype(float, copy=False)
     table = Table(
         task.name,
         rows.columns,

@@ -21,8 +21,8 @@ from olx.lab.config import nearest
 from olx.lab.data.csv import read_csv, refuse_twins
 from olx.lab.data.svmlight import SVMLIGHT, query_ids, read_svmlight
 from olx.lab.data.unpacking import COMPRESSED, check_npz, check_size
-from olx.streams.cells import Level, as_numbers, cells_of, is_number, refuse_kind
-from olx.streams.tables import Columns, Fill, fit_columns, narwhals_frame
+from olx.streams.cells import Level, cells_of, is_number, numbers_of, refuse_kind
+from olx.streams.tables import Columns, Fill, features_of, fit_columns, narwhals_frame
 
 if TYPE_CHECKING:
     from narwhals.stable.v2 import DataFrame, Series
@@ -207,10 +207,11 @@ def frame_rows(place: str, frame: object, named: bool, reading: Reading) -> Rows
         left = {names[each] if isinstance(each, int) else each for each in reading.without}
         names = [name for name in names if name not in left]
         _refuse_counter(place, table, names)
-        columns = Columns(fit_columns(table, names, reading.categories, reading.fill), None, named)
+        found, values = fit_columns(table, names, reading.categories, reading.fill)
+        columns = Columns(found, None, named)
         y = None if target is None else labels_of(table[target])
         ids = None if group is None else _group_numbers(table[group])
-        return Rows(columns.apply(table), y, group=ids, columns=columns, target=target or "")
+        return Rows(features_of(found, values), y, group=ids, columns=columns, target=target or "")
 
 
 def labels_of(series: "Series", what: str = "label") -> np.ndarray:
@@ -218,7 +219,7 @@ def labels_of(series: "Series", what: str = "label") -> np.ndarray:
     import narwhals.stable.v2 as narwhals
 
     refuse_kind(series)
-    cells = as_numbers(series, np.nan) if is_number(series) else cells_of(series)
+    cells = numbers_of(series) if is_number(series) else cells_of(series)
     missing = np.isnan(cells) if is_number(series) else np.array([cell is None for cell in cells])
     if np.any(missing):
         raise RefusedValue(
@@ -254,7 +255,7 @@ def _column(place: str, asked: str | int | None, names: list[str], named: bool) 
 def _refuse_counter(place: str, table: "DataFrame", names: list[str]) -> None:
     """Refuse a first column without a name that counts the rows: the index of pandas."""
     if names and names[0] in ("", "Unnamed: 0") and is_number(table[names[0]]):
-        numbers = as_numbers(table[names[0]], np.nan)
+        numbers = numbers_of(table[names[0]])
         if np.array_equal(numbers, np.arange(len(numbers))):
             raise ValueError(
                 f"{place}: its first column has no name and counts the rows; leave it out: without "
