@@ -17,6 +17,7 @@ import time
 
 from benchmarks import (
     boosting,
+    certificates,
     compile_time,
     dense,
     derived,
@@ -34,6 +35,7 @@ from benchmarks import (
 GROUPS = {  # by name: the title of the table, and what measures it
     "dense": ("Dense rows", dense.measure),
     "overhead": ("Overhead", overhead.measure),
+    "certify": ("Certificates, per round", certificates.measure),
     "sparse": ("Sparse rows", sparse.measure),
     "sweeps": ("Sweeps, per example and configuration", dense.measure_sweeps),
     "experts": ("Hedge, per round and expert", experts.measure),

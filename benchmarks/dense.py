@@ -107,6 +107,13 @@ def measure(group: Group) -> None:
                 theirs += [peers.vowpal(cache, *one.vowpal.split())] if one.vowpal else []
                 theirs += [peers.numba(one.loop, examples), river]
                 _race(group, one, examples, theirs)
+        wide = Examples(*(leaf.astype(np.float64) for leaf in examples))
+        group.duel(
+            f"d={width}, OGD hinge, from numpy float64",
+            contestant("olx from float64", OGD, HINGE, wide),
+            peers.sklearn_sgd("hinge", wide),
+            least=targets.FROM_NUMPY_FLOAT64[width],
+        )
 
 
 def _race(group: Group, one: Algorithm, examples: Examples, theirs: list[Contestant]) -> None:

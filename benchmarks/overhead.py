@@ -88,9 +88,8 @@ def _race(group: Group, case: str, entry: Entry, rounds: olx.Rounds, start: jax.
 
 
 def by_hand(entry: Entry, rounds: olx.Rounds, start: jax.Array) -> Callable[[], Any]:
-    passes = ["dot-library-rewriter"] + (["tree_reduction_rewriter"] if start.size >= 64 else [])
     scan = lambda state, given: lax.scan(entry.step, state, given)
-    loop = compile._compiled(compile.as_kernel(scan, True), passes)
+    loop = compile._compiled(compile.as_kernel(scan, True))
     given = rounds.outcome if rounds.context is None else (rounds.context, rounds.outcome)
     fresh = _copier(entry.start(jnp.zeros(start.size)))
     return lambda: jax.block_until_ready(loop(fresh(), given))[0][1]

@@ -45,9 +45,10 @@ MATRICES: dict[str, tuple[Callable[..., olx.Learner], Callable]] = {
 
 def measure(group: Group) -> None:
     for width in WIDTHS:
-        examples = data.dense(group.size(4_000_000 // width**2 * 10, 1000), width)
+        rows = lambda cost, width=width: data.dense(group.size(40_000_000 // cost, 1000), width)
+        matrix, diagonal = rows(width**2), rows(10 * width)
         for name in MATRICES:
-            _matrix(group, name, examples)
+            _matrix(group, name, diagonal if name.startswith("diagonal") else matrix)
     _sweep(group, data.dense(group.size(8000, 500), WIDTHS[0]))
     for width in (*WIDTHS, WIDE):
         _sketches(group, data.dense(group.size(20_000, 1000), width))

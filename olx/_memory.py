@@ -133,7 +133,7 @@ def aligned_empty(shape: tuple[int, ...], dtype: Any) -> np.ndarray:
     """An array like that of `np.empty`, aligned."""
     size = math.prod(shape) * np.dtype(dtype).itemsize
     room = np.empty(size + LINE, np.uint8)
-    skip = -_address(room) % LINE
+    skip = -address(room) % LINE
     return room[skip : skip + size].view(dtype).reshape(shape)
 
 
@@ -145,8 +145,13 @@ def aligned_full(shape: tuple[int, ...], value: float, dtype: object) -> np.ndar
 
 
 def is_aligned(array: np.ndarray) -> bool:
-    return array.flags.c_contiguous and _address(array) % LINE == 0
+    return array.flags.c_contiguous and address(array) % LINE == 0
 
 
-def _address(array: np.ndarray) -> int:
+def entries_before_line(array: np.ndarray) -> int:
+    """The number of entries before the first one that begins at a multiple of 64 bytes."""
+    return -address(array) % LINE // array.itemsize
+
+
+def address(array: np.ndarray) -> int:
     return array.__array_interface__["data"][0]

@@ -5,7 +5,8 @@ both replacements, the derivative on the branch not taken is NaN.
 
 A sum of size t rounds every further term to a multiple of t times the precision: after 1e6 rounds
 in float32 a term of 0.1 counts as 0.125 or not at all. In a `Sum` the part of a term that is lost
-by rounding is kept beside the sum and added to the next term (Kahan 1965, with Knuth's difference).
+by rounding is kept beside the sum and added to the next term (Kahan 1965): the sum is that of terms
+which are each wrong by two units in their last place at most, whatever their order and their signs.
 """
 
 from typing import Any, NamedTuple
@@ -54,7 +55,7 @@ def sqrt(square: Any) -> Array:
 
 class Sum(NamedTuple):
     value: PyTree  # the sum, rounded once
-    rest: PyTree  # the rounding error, at most half a unit in the last place of `value`
+    rest: PyTree  # the rounding error, at most a unit in the last place of `value`
 
 
 def start(value: PyTree) -> Sum:
@@ -69,8 +70,7 @@ def add(total: Sum, term: PyTree) -> Sum:
 
 
 def _lost(before: Array, due: Array, after: Array) -> Array:
-    """The exact value of `before + due - after`; 0 if the sum is not finite."""
+    """What `after` lacks of `before + due`; 0 if the sum is not finite."""
     before, due, after = lax.stop_gradient((before, due, after))
-    gone = after - before
-    lost = (before - (after - gone)) + (due - gone)
+    lost = due - (after - before)
     return jnp.where(jnp.isfinite(lost), lost, 0.0)

@@ -192,15 +192,56 @@ def start(one: Theorem, hparams: PyTree, state: PyTree, u: PyTree) -> Ledger:
 
 
 def advance(
-    one: Theorem, hparams: PyTree, ledger: Ledger, state: PyTree, feedback: Any, u: PyTree
-) -> Ledger:
-    """The ledger after one more round; `state` is the state before the update of that round."""
-    before: Any = ledger.sides
-    rows, u = u, _comparator(one, u, ledger.round)
+    theorems: tuple[Theorem, ...],
+    hparams: PyTree,
+    ledgers: tuple[Ledger, ...],
+    state: PyTree,
+    feedback: Any,
+    u: PyTree,
+) -> tuple[Ledger, ...]:
+    """The ledgers after one more round; `state` is the state before the update of that round.
+
+    Theorems with the same functions of the account, such as the corollaries of a lemma, have the
+    same account. It is computed once.
+    """
+    accounts: dict[Any, PyTree] = {}
+
+    def after(one: Theorem, ledger: Ledger) -> Ledger:
+        fold, now = _fold_of(one), _comparator(one, u, ledger.round)
+        if fold not in accounts:
+            accounts[fold] = _account_after(one, hparams, ledger.account, state, feedback, now)
+        return _ledger_after(one, hparams, ledger, accounts[fold], feedback, now, u)
+
+    return tuple(map(after, theorems, ledgers))
+
+
+def _fold_of(one: Theorem) -> Any:
+    """What decides the account of a theorem; numbers that it binds are told apart by identity."""
+    leaves, structure = jax.tree.flatten((one.init_fn, one.add_fn))
+    return structure, tuple(map(id, leaves)), one.sequence
+
+
+def _account_after(
+    one: Theorem, hparams: PyTree, account: PyTree, state: PyTree, feedback: Any, u: PyTree
+) -> PyTree:
+    added = one.add_fn(hparams, account, state, feedback, u)
+    _check_account(one, account, added)
     counts = jnp.asarray(feedback.weight) != 0
-    added = one.add_fn(hparams, ledger.account, state, feedback, u)
-    _check_account(one, ledger.account, added)
-    account = jax.tree.map(lambda new, old: jnp.where(counts, new, old), added, ledger.account)
+    return jax.tree.map(lambda new, old: jnp.where(counts, new, old), added, account)
+
+
+def _ledger_after(
+    one: Theorem,
+    hparams: PyTree,
+    ledger: Ledger,
+    account: PyTree,
+    feedback: Any,
+    u: PyTree,
+    rows: PyTree,
+) -> Ledger:
+    """rows: the comparator of every round, of which `u` is that of this one."""
+    before: Any = ledger.sides
+    counts = jnp.asarray(feedback.weight) != 0
     begun, now = ledger.begun | counts, ledger.round + 1
     sides = _sides_of(one, hparams, account, u)
     finite = before.finite & (_is_finite((feedback.action, feedback.value)) | ~counts)

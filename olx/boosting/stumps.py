@@ -140,7 +140,10 @@ def _first(sizes: np.ndarray, slack: float) -> int:
 def as_columns(rows: Any) -> Any:
     """`rows` as a dense array [N, d] of floats in the order of columns, or as a CSC array."""
     if isinstance(rows, SparseRows):
-        return _from_blocks(rows)
+        arrays = rows.values.astype(float), rows.indices, rows.pointers
+        columns = scipy.sparse.csr_array(arrays, shape=rows.shape).tocsc()
+        columns.eliminate_zeros()
+        return columns
     check_kind("`rows`", rows)
     if scipy.sparse.issparse(rows):
         if rows.format in ("csr", "csc"):
@@ -182,13 +185,3 @@ def above(columns: Any, feature: int, threshold: float) -> np.ndarray:
     is_above = np.full(columns.shape[0], threshold < 0)
     is_above[columns.indices[part]] = columns.data[part] > threshold
     return is_above
-
-
-def _from_blocks(rows: SparseRows) -> Any:
-    used = rows.indices < rows.shape[1]
-    row = np.repeat(np.arange(rows.shape[0]), np.diff(rows.pointers))
-    row = np.broadcast_to(row[:, None], used.shape)
-    entries = rows.values[used].astype(float), (row[used], rows.indices[used])
-    columns = scipy.sparse.csc_array(entries, shape=rows.shape)
-    columns.eliminate_zeros()
-    return columns

@@ -138,10 +138,7 @@ def _fold(learner: Learner, asked: tuple[Theorem, ...], trace: Trace, u: PyTree)
     trace = trace._replace(feedback=trace.feedback._replace(weight=weight))
 
     def step(ledgers: tuple, here: Trace):
-        new = tuple(
-            advance(one, learner.hparams, ledger, *here, u)
-            for one, ledger in zip(asked, ledgers, strict=True)
-        )
+        new = advance(asked, learner.hparams, ledgers, *here, u)
         return new, tuple(dataclasses.replace(ledger.sides, so_far=None) for ledger in new)
 
     return lax.scan(step, tuple(start(one, learner.hparams, first, u) for one in asked), trace)[1]

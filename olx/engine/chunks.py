@@ -3,14 +3,13 @@
 A chunk is large enough to hide the cost of a call, and small enough for the cache. In a sweep
 it also reads and writes the states of all configurations, and its output grows with their number.
 Its numbers are checked before it is played, or afterwards where a bad number must show in its
-output (`olx.engine.finite`). Arrays that a device can read are played where they are; others pass
-through two aligned buffers. Digests of the rounds that were played tell whether a stream has
-changed since a checkpoint.
+output (`olx.engine.finite`). Arrays that a device can read are played where they lie
+(`olx.engine.view`); others pass through two aligned buffers. Digests of the rounds that were played
+tell whether a stream has changed since a checkpoint.
 """
 
 import hashlib
 import itertools
-import math
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple
 
@@ -24,9 +23,10 @@ from olx._refusal import RefusedType, RefusedValue
 from olx.core import Rounds
 from olx.engine import device, round, tuning
 from olx.engine.game import Game
-from olx.engine.memory_map import Readahead
+from olx.engine.memory_map import Readahead, map_of
 from olx.engine.numbers import refuse_tracers
-from olx.engine.sparse_layout import Room, blocks
+from olx.engine.sparse_chunks import SparseChunks
+from olx.engine.view import can_view, is_cast, keep_wide, view_of, view_of_buffer
 from olx.record import actions
 from olx.streams.checks import check_iterable, check_piece, judge, refuse_unknown
 from olx.streams.sparse_rows import SparseRows
@@ -121,7 +121,7 @@ def _arrays(leaf: np.ndarray | SparseRows) -> list[np.ndarray]:
 
 
 class Chunk(NamedTuple):
-    rounds: Rounds  # NumPy arrays of one length, the capacity
+    rounds: Rounds  # arrays and views of one length, the capacity
     span: np.ndarray  # the first row to play, and one past the last
     start: int  # number of the first round, from 0
     digest: bytes = b""  # of all rounds up to its last, if the stream has a history
@@ -147,22 +147,22 @@ def plan_of(
     params: PyTree,
     configurations: int,
     whole: bool,
-    ready: bool = False,
     light: bool = False,
 ) -> Plan:
     """The plan for a stream with the first piece `first`, and a learner that starts from `params`.
 
     whole: whether `first` is the whole stream. The pieces of an iterable may be overwritten as soon
         as the next piece is read.
-    ready: whether the arrays are those of the device, as sparse rows almost are. Others are copied
-        to a buffer, which should stay in the cache.
     light: whether at most one number is recorded per round and configuration.
     """
     rest = [leaf.dtype for leaf in jax.tree.leaves(first._replace(context=None))]
     dtypes = round.context_dtypes(first.context, params, 1) + rest
-    ready = ready or (whole and isinstance(first.context, SparseRows))
-    length = len_of(first)
-    row = max(sum(map(_bytes, jax.tree.leaves(first), dtypes)) // length, 1)
+    leaves = jax.tree.leaves(first)
+    length, sizes = len_of(first), list(map(_bytes, leaves, dtypes))
+    stay = map(_stays, leaves, dtypes) if whole else [False] * len(leaves)
+    copied = sum(size for size, stays in zip(sizes, stay, strict=True) if not stays)
+    ready = copied * tuning.CHUNK_TIMES_READY <= sum(sizes)
+    row = max(sum(sizes) // length, 1)
     size = rounds_per_chunk(length, row, configurations, whole, ready, light)
     return Plan(first, dtypes, size, whole)
 
@@ -176,10 +176,9 @@ class Stream:
         refuse_tracers([*jax.tree.leaves(game.state), *given])
         self._pieces = pieces_of(game.rounds)
         self.first = next(self._pieces)
-        ready = self.whole and all(isinstance(leaf, jax.Array) for leaf in given)
         light = game.batched and game.recorder.record in (None, actions)
         count = game.configurations or 1
-        self.plan = plan_of(self.first, game.params, count, self.whole, ready, light)
+        self.plan = plan_of(self.first, game.params, count, self.whole, light)
 
     @property
     def length(self) -> int | None:
@@ -188,7 +187,7 @@ class Stream:
 
     def one_round(self, checks: Checks) -> tuple[Rounds, np.ndarray]:
         """A chunk of the first round alone, and its span."""
-        plan = self.plan._replace(capacity=1)
+        plan = self.plan._replace(capacity=1, owned=False)
         chunk = next(chunks_of(iter([take(self.first, 0, 1)]), plan, checks))
         return chunk.rounds, chunk.span
 
@@ -202,7 +201,7 @@ def len_of(rounds: Rounds) -> int:
     return jax.tree.leaves(rounds)[0].shape[0]
 
 
-def take(rounds: Rounds, start: int, stop: int) -> Rounds:
+def take(rounds: PyTree, start: int, stop: int) -> Any:
     every = lambda leaf: start == 0 and stop >= leaf.shape[0]  # a device would copy them
     return jax.tree.map(lambda leaf: leaf if every(leaf) else leaf[start:stop], rounds)
 
@@ -232,7 +231,7 @@ def chunks_of(
     but one.
     """
     skip = 0 if history is None else history.rounds
-    start, capacity, room = 0, plan.capacity, Room()
+    start, capacity = 0, plan.capacity
     stage = Buffers(capacity, plan.dtypes, plan.owned)
     for piece in pieces:
         length = len_of(piece)
@@ -241,21 +240,15 @@ def chunks_of(
         begin = min(max(0, skip - start), length)
         if history is not None:
             history.skip(piece, start, start + begin)
-        if isinstance(piece.context, SparseRows):
-            room = room.grown(piece.context, begin, capacity)
         with Readahead(piece) as window:
-            for left, low, high in stage.windows(piece, begin):
+            for low, high in stage.windows(piece, begin):
                 window.move(low - capacity, low, high)  # one chunk is being played
-                staged = stage.put(take(piece, left, high))
-                span = np.array([low - left, high - left], np.int32)
-                real = take(staged, *span)
+                staged, real = stage.put(piece, low, high)
+                span = np.array([0, high - low], np.int32)
                 checks.before(real, start + low)
                 look = Look(checks, real, start + low) if checks.late else None
                 if isinstance(piece.context, SparseRows):
-                    cut = blocks(piece.context, low, capacity, room, plan.dtypes[0])
-                    staged = staged._replace(
-                        context=cut if plan.owned else jax.tree.map(np.array, cut)
-                    )
+                    staged = staged._replace(context=stage.sparse.chunk(low, high))
                 digest = b"" if history is None else history.add(take(piece, low, high))
                 yield Chunk(staged, span, start + low, digest, look)
         start += length
@@ -276,6 +269,13 @@ def _bytes(leaf: np.ndarray | SparseRows, dtype: np.dtype) -> int:
     if isinstance(leaf, SparseRows):
         return leaf.values.size * dtype.itemsize * 2
     return leaf.size * dtype.itemsize
+
+
+def _stays(leaf: Any, dtype: np.dtype) -> bool:
+    """Whether an array is played where it lies. Rows of a file come and go with their chunk."""
+    if not isinstance(leaf, np.ndarray):
+        return not isinstance(leaf, SparseRows) or leaf.dtype == dtype
+    return leaf.dtype == dtype and leaf.flags.c_contiguous and map_of(leaf) is None
 
 
 def _check_like(piece: Rounds, first: Rounds, start: int) -> None:
@@ -332,73 +332,49 @@ def rounds_per_chunk(
 class Buffers:
     """Two buffers, used in turn, from which a device can read a chunk without another copy.
 
-    An array that is aligned already and does not change is used directly.
+    An array that does not change is read where it lies, if it can be.
     """
 
     def __init__(self, capacity: int, dtypes: list, owned: bool):
         """owned: whether the arrays do not change until they are played; else they are copied."""
         self._capacity, self._dtypes, self._owned, self._turn = capacity, dtypes, owned, 0
         self._places: dict[tuple[int, int], np.ndarray] = {}
+        self.sparse = SparseChunks(capacity, dtypes[0], owned)
 
-    def windows(self, piece: Rounds, low: int) -> Iterator[tuple[int, int, int]]:
-        """Where the chunks of a piece begin, and the first row and one past the last to play.
+    def windows(self, piece: Rounds, low: int) -> Iterable[tuple[int, int]]:
+        """The first row of each chunk of a piece from row `low` on, and one past its last."""
+        if isinstance(piece.context, SparseRows):
+            return self.sparse.windows(piece.context, low)
+        length, size = len_of(piece), self._capacity
+        return ((start, min(start + size, length)) for start in range(low, length, size))
 
-        A long rest at the end of the piece is played in a window that begins before it, so that it
-        need not be copied. A few rows may then be left.
-
-        low: the first row to play.
-        """
-        length, capacity, step = jax.tree.leaves(piece)[0].shape[0], self._capacity, 0
-        while length - low >= capacity:
-            yield low, low, low + capacity
-            low += capacity
-        if length >= capacity and length - low >= capacity // tuning.CHUNK_SHARE_OF_REST:
-            step = self._step(piece)
-        if step:
-            begin = (length - capacity) // step * step
-            if begin + capacity > low:
-                yield begin, low, begin + capacity
-                low = begin + capacity
-        if low < length:
-            yield low, low, length
-
-    def _step(self, piece: Rounds) -> int:
-        """A full window that begins at a multiple of it is used directly; 0 if none is."""
-        leaves = jax.tree.leaves(piece)
-        sparse = any(isinstance(leaf, SparseRows) for leaf in leaves)
-        if sparse or not self._owned or device.accelerated():
-            return 0
-        fit = map(self._fits, range(len(leaves)), leaves)
-        rows = [memory.LINE // math.gcd(memory.LINE, leaf.strides[0]) for leaf in leaves]
-        return max(rows) if all(fit) else 0
-
-    def _fits(self, number: int, leaf: np.ndarray) -> bool:
-        near = device.accelerated() or memory.is_aligned(leaf)  # else it is copied in any case
-        return leaf.dtype == self._dtypes[number] and near
-
-    def put(self, part: Rounds) -> Rounds:
-        """The rounds in a buffer of the capacity, with some rows of zeros after them.
-
-        No program reads further rows: to fill new memory would take longer than a short run.
-        """
+    def put(self, piece: Rounds, low: int, high: int) -> tuple[Rounds, Rounds]:
+        """The rows of a piece from `low` up to `high`: for a device, and as arrays."""
         self._turn ^= 1
-        leaves, structure = jax.tree.flatten(part)
-        return jax.tree.unflatten(structure, [self._put(*pair) for pair in enumerate(leaves)])
+        leaves, structure = jax.tree.flatten(piece)
+        pairs = [self._put(*one, low, high) for one in enumerate(leaves)]
+        there, here = (jax.tree.unflatten(structure, part) for part in zip(*pairs, strict=True))
+        return there if device.accelerated() else keep_wide(there), here
 
-    def _put(self, number: int, leaf: Any) -> Any:
-        count, dtype = leaf.shape[0], self._dtypes[number]
+    def _put(self, number: int, leaf: Any, low: int, high: int) -> tuple[Any, Any]:
+        count, dtype, rows = high - low, self._dtypes[number], take(leaf, low, high)
         if isinstance(leaf, SparseRows):
-            return leaf
+            return rows, rows
         if device.stays_on_device(leaf):
-            return device.padded_leaf(leaf, self._capacity, dtype)
-        if self._owned and count == self._capacity and self._fits(number, leaf):
-            return leaf
+            return device.padded_leaf(rows, self._capacity, dtype), rows
+        if self._owned and leaf.dtype == dtype:
+            if can_view(leaf, self._capacity):
+                return view_of(leaf, low, self._capacity), rows
+            if count == self._capacity and (device.accelerated() or memory.is_aligned(rows)):
+                return self._form(rows), rows
         key = number, self._turn
         if key not in self._places:
             self._places[key] = memory.aligned_empty((self._capacity, *leaf.shape[1:]), dtype)
-            if jax.dtypes.canonicalize_dtype(dtype) != dtype:
-                self._places[key][:] = 0  # JAX casts the whole buffer; new memory could overflow
-        buffer = self._places[key]
-        buffer[:count] = leaf
+        buffer = self._places[key]  # to fill new memory would take longer than a short run
+        buffer[:count] = rows
         buffer[count : count + tuning.BLOCK_ROUNDS] = 0  # what the last block may read
-        return buffer
+        return self._form(buffer), buffer[:count]
+
+    def _form(self, rows: np.ndarray) -> Any:
+        """An aligned array for a device."""
+        return view_of_buffer(rows) if is_cast(rows.dtype) and not device.accelerated() else rows

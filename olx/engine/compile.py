@@ -26,7 +26,9 @@ from olx._memory import equations, refuse_large_arrays
 from olx.engine import tuning
 from olx.engine.device import accelerated
 from olx.engine.numbers import Leaves, Structure
+from olx.engine.reductions import with_long_reductions
 from olx.engine.round import Output
+from olx.engine.view import View, arrays_map
 
 _ATTRIBUTES = {"xla_cpu_small_call": "true", "inlineable": "false"}
 _UNFIT = {
@@ -49,12 +51,15 @@ class Program:
     fast: the same function with kernels inside it; None makes the function one kernel.
     share: makes a function run on all devices, each with its part; None for one device.
     says: what a call is, in words, if the function is a kernel itself; it is then used as it is.
+    level: of the optimizations of LLVM in the fast form. At 3 it unrolls short loops before it
+        vectorizes them, and then it leaves square roots and quotients scalar.
     """
 
     function: Callable
     fast: Callable | None = None
     share: Callable | None = None
     says: str = ""
+    level: int = 3
 
     def forms(self, game: Leaves) -> "Forms":
         return _forms(self, game.structure)
@@ -75,8 +80,7 @@ class Forms:
         self.plain = jax.jit(_of_numbers(_reading, function, *of), donate_argnums=0)
         self.form = "one kernel" if fast is None else "blocks of rounds"
         whole = _of_numbers(*(as_kernel, function) if fast is None else (_reading, fast), *of)
-        self._narrow = _compiled(whole, ["dot-library-rewriter"])
-        self._wide = _compiled(whole, ["dot-library-rewriter", "tree_reduction_rewriter"])
+        self._fast = _compiled(whole, program.level)
         self._refusals: dict[Any, str] = {}
 
     def choose(self, width: int, *arguments: object) -> tuple[Callable, str]:
@@ -94,12 +98,11 @@ class Forms:
         kind = (structure, tuple(map(_kind, leaves)))
         if any(0 in shape for shape, _ in kind[1]):  # the compiler aborts on an empty argument
             return self.plain, "plain loop: one kernel cannot take an empty array"
-        fast = self._wide if width >= tuning.KERNEL_WIDTH_TREE else self._narrow
         if kind not in self._refusals:
-            self._refusals[kind] = _refusal(fast, arguments)
+            self._refusals[kind] = _refusal(self._fast, arguments)
         if reason := self._refusals[kind]:
             return self.plain, f"plain loop: {reason}"
-        return fast, self.form
+        return self._fast, self.form
 
 
 @cached
@@ -116,7 +119,7 @@ def unavailable() -> str:
     carry, xs = jnp.ones(4), jnp.ones((3, 4))
     wanted = jax.jit(probe)(carry, xs)
     try:
-        seen, _ = _compiled(as_kernel(probe, True), ["dot-library-rewriter"])(carry + 0, xs)
+        seen, _ = _compiled(as_kernel(probe, True))(carry + 0, xs)
     except Exception as error:
         return f"this version of jax does not take the attribute ({type(error).__name__})"
     same = jax.tree.map(lambda a, b: bool(np.allclose(a, b)), wanted, seen)
@@ -129,8 +132,11 @@ def as_kernel(function: Callable, donated: bool = False) -> Callable:
     return lambda *arguments: set_xla_metadata(inner(*arguments), **_ATTRIBUTES)
 
 
-def _compiled(function: Callable, disabled: list[str]) -> Any:
-    options = {"xla_disable_hlo_passes": ",".join(disabled)}
+def _compiled(function: Callable, level: int = 3) -> Any:
+    options: dict[str, Any] = {
+        "xla_disable_hlo_passes": "dot-library-rewriter,tree_reduction_rewriter",
+        "xla_backend_optimization_level": level,
+    }
     return jax.jit(function, compiler_options=options, donate_argnums=0)
 
 
@@ -158,15 +164,17 @@ def _reading(function: Callable, donated: bool) -> Callable:
     """
 
     def entry(leaf: Any) -> Any:
+        leaf = jnp.asarray(leaf) if isinstance(leaf, int | float) else leaf
         if jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key):
             leaf = jax.random.key_data(leaf)
-        return leaf[(0,) * leaf.ndim].astype(jnp.float32)
+        half = leaf.size // 2  # the first may be outside of the array of a view
+        return lax.slice(leaf.reshape(-1), [half], [half + 1])[0].astype(jnp.float32)
 
     def both(*arguments: object) -> tuple[Any, Any]:
         result = function(*arguments)
         read = (result[0], *arguments[1:]) if donated else arguments
-        leaves = [jnp.asarray(leaf) for leaf in jax.tree.leaves(read)]
-        return result, sum(entry(leaf) for leaf in leaves if leaf.size)
+        leaves = [leaf for leaf in jax.tree.leaves(read) if jnp.size(leaf)]
+        return result, sum(map(entry, leaves))
 
     return both
 
@@ -208,6 +216,8 @@ def over_rounds(
         state, seen = one(state, i)
         return state, added(lambda rows, row: put(rows, row, i), out, seen)
 
+    if not unavailable():
+        one = with_long_reductions(one, state, FIRST)
     low, high = (0, capacity) if span is None else (span[0], span[1])
     shapes = jax.eval_shape(one, state, FIRST)[1]
     return lax.fori_loop(low, high, step, (state, nothing(shapes, capacity)))
@@ -240,7 +250,7 @@ def at(tree: PyTree, i: Int[Array, ""]) -> PyTree:
     take = functools.partial(
         lax.dynamic_index_in_dim, index=i, keepdims=False, allow_negative_indices=False
     )
-    return jax.tree.map(take, tree)
+    return arrays_map(lambda leaf: leaf.row(i) if isinstance(leaf, View) else take(leaf), tree)
 
 
 def put(rows: Array, row: Array, i: Int[Array, ""]) -> Array:

@@ -23,6 +23,7 @@ from olx._cache import cached
 from olx.engine import tuning
 from olx.engine.chunks import Plan
 from olx.engine.game import Game
+from olx.engine.view import is_cast
 from olx.streams.sparse_rows import SparseRows
 
 _HIDDEN, _SOME, _ALL = range(3)  # how many entries of an array are not finite, at least
@@ -45,8 +46,8 @@ class Visible(NamedTuple):
 def candidates(plan: Plan, told: Set[str]) -> tuple[int, ...]:
     """The leaves of the rounds for which a proof is worth its time.
 
-    They have many numbers per round, and they are many in all. They are floats that JAX takes as
-    they are.
+    They have many numbers per round, and they are many in all. They are floats: one that does not
+    fit into the dtype that it is cast to is then infinite.
 
     told: the parts of the rounds that are checked before they are played in any case.
     """
@@ -76,7 +77,7 @@ def visible_leaves(game: Game, plan: Plan, leaves: tuple[int, ...]) -> Visible:
         tuple(_kind(leaf, batched) for leaf in numbers.own),
         tuple(_kind(leaf, 0) for leaf in numbers.other),
         tuple(_kind(leaf, batched) for leaf in held),
-        tuple((leaf.shape[1:], plan.dtypes[i], False) for i, leaf in enumerate(rows)),
+        tuple(_row_kind(leaf, plan.dtypes[i]) for i, leaf in enumerate(rows)),
     )
     double = jax.config.read("jax_enable_x64")
     both = numbers.structure.learner, numbers.structure.loss
@@ -87,7 +88,12 @@ def _is_wide(leaf: Any, dtype: np.dtype) -> bool:
     numbers = leaf.values if isinstance(leaf, SparseRows) else leaf
     floats = jnp.issubdtype(dtype, jnp.floating)
     many = len(leaf.shape) > 1 and numbers.size >= tuning.FINITE_NUMBERS
-    return many and floats and jax.dtypes.canonicalize_dtype(dtype) == dtype
+    warns = isinstance(leaf, SparseRows) and is_cast(dtype)  # the host casts them
+    return many and floats and not warns
+
+
+def _row_kind(leaf: Any, dtype: np.dtype) -> tuple:
+    return leaf.shape[1:], jax.dtypes.canonicalize_dtype(dtype), False
 
 
 def _kind(leaf: Any, lead: int) -> tuple:

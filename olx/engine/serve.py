@@ -21,16 +21,8 @@ from olx.engine.decision import start_like
 from olx.engine.explain import errors_explained
 from olx.engine.numbers import Leaves, Numbers, Structure, has_numbers, numbers_of, refuse_tracers
 from olx.engine.round import cast_context, feedback_of
-from olx.engine.sparse_layout import (
-    Blocks,
-    Layout,
-    Room,
-    blocks,
-    dense,
-    layout_of,
-    packer,
-    state_of,
-)
+from olx.engine.sparse_chunks import Entries, SparseChunks
+from olx.engine.sparse_layout import Layout, dense, layout_of, packer, state_of
 from olx.frameworks.lift import as_linear, is_affine
 from olx.streams.arrays import rows_with_ones
 from olx.streams.checks import (
@@ -98,13 +90,12 @@ def _sparse(learner: Learner, state: PyTree, rows: SparseRows) -> PyTree:
         parts = [one.context for one in dense(Rounds(rows, np.zeros(rows.shape[0])))]
         return _joined([predict(learner, state, part) for part in parts])
     packed = jax.jit(packer(layout))(state)
-    room = Room().grown(rows, 0, tuning.PREDICT_ROWS)
-    step = _rows_per_call(rows.shape[0], room.widest * 64)
-    pieces, room = [], Room().grown(rows, 0, step)
-    for begin in range(0, rows.shape[0], step):
-        part = blocks(rows, begin, step, room, packed.table.dtype)
-        action = _gathered(layout, learner, packed.table, packed.rest, part)
-        pieces.append(_first(action, min(step, rows.shape[0] - begin)))
+    widest = int(np.max(np.diff(rows.pointers), initial=1))
+    step = _rows_per_call(rows.shape[0], 16 * widest)
+    chunks, pieces = SparseChunks(step, packed.table.dtype, owned=True), []
+    for low, high in chunks.windows(rows, 0):
+        action = _gathered(layout, learner, packed.table, packed.rest, chunks.chunk(low, high))
+        pieces.append(_first(action, high - low))
     return _joined(pieces)
 
 
@@ -122,18 +113,15 @@ def _layout(learner: Learner, start: PyTree, rows: SparseRows) -> Layout | None:
 
 
 @functools.partial(compiled, static=(0,))
-def _gathered(layout: Layout, learner: Learner, table: Any, rest: tuple, rows: Blocks) -> PyTree:
+def _gathered(layout: Layout, learner: Learner, table: Any, rest: tuple, rows: Entries) -> PyTree:
     """Predictions from the coordinates of each row alone."""
-    widest, nothing = rows.widest.size, table.shape[0] - 1
+    nothing = table.shape[0] - 1
 
     def one(first: Any, last: Any) -> PyTree:
-        here = lambda leaf: jax.lax.dynamic_slice_in_dim(leaf, first, widest)
-        own = (first + jnp.arange(widest, dtype=first.dtype) < last)[:, None]
-        index = jnp.where(own, here(rows.indices), nothing).reshape(-1)
-        x = jnp.where(own, here(rows.values), 0.0).reshape(-1)
+        index, x = rows.row(first, last, nothing)
         return learner.predict(state_of(layout, table[index], rest), x)
 
-    return jax.vmap(one)(rows.first, rows.last)
+    return jax.vmap(one)(rows.pointers[:-1], rows.pointers[1:])
 
 
 @compiled

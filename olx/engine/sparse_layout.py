@@ -1,10 +1,8 @@
-"""The state of a learner as a table with one row per coordinate, and chunks of sparse rows for it.
+"""The state of a learner as a table with one row per coordinate, for sparse rows.
 
 A leaf is per coordinate if one of its axes grows with the number of columns: a vector of weights, a
 matrix with one row of weights per class, the weights of many copies of a learner. Other leaves,
 such as a clock, are kept beside the table.
-
-A chunk of sparse rows is arrays of one shape, for any number of non-zeros per row.
 """
 
 import functools
@@ -17,7 +15,6 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, PyTree
 
-from olx import _memory as memory
 from olx import _numeric
 from olx._cache import cached, compiled, result_shapes
 from olx._numeric import Sum
@@ -25,7 +22,7 @@ from olx._refusal import RefusedType
 from olx.core import Learner, Rounds
 from olx.engine import round, tuning
 from olx.facts import HasAggregate, Linear, Refreshed, Rowwise
-from olx.streams.sparse_rows import LANES, SparseRows
+from olx.streams.sparse_rows import SparseRows
 
 
 class Layout(NamedTuple):
@@ -93,7 +90,7 @@ def layout_of(learner: Learner, params: PyTree, rows: SparseRows, batched: bool)
 
 def takes_sparse(learner: Learner, *scores: int) -> bool:
     """Whether a learner plays sparse rows; `scores` are the axes of its weights before the last."""
-    nothing, start = np.zeros((0, LANES), np.float32), np.zeros((*scores, _WIDTH), np.float32)
+    nothing, start = np.zeros(0, np.float32), np.zeros((*scores, _WIDTH), np.float32)
     rows = SparseRows(np.zeros(2, np.int32), nothing.astype(np.int32), nothing, _WIDTH)
     try:
         layout_of(learner, start, rows, batched=False)
@@ -197,60 +194,6 @@ def _layout(
 def _grown_axis(small: tuple[int, ...], large: tuple[int, ...]) -> int | None:
     grown = [axis for axis, (a, b) in enumerate(zip(small, large, strict=True)) if a != b]
     return grown[0] if grown else None
-
-
-_STEP = memory.LINE // (4 * LANES)  # blocks of four bytes per number that fill a line
-
-
-class Blocks(NamedTuple):
-    """A chunk of sparse rows as arrays of one shape."""
-
-    first: Any  # [C]: the first block of each row
-    last: Any  # [C]: one past its last block
-    indices: Any  # [B, 8]
-    values: Any  # [B, 8]
-    widest: Any  # [W]: its length is the number of blocks of the widest row, or more
-
-
-class Room(NamedTuple):
-    """The sizes that the arrays of a chunk need."""
-
-    blocks: int = 1
-    widest: int = 1
-
-    def grown(self, rows: SparseRows, start: int, capacity: int) -> "Room":
-        """Large enough also for the chunks of `capacity` rows from row `start` on."""
-        ends = rows.pointers[np.r_[np.arange(start, rows.shape[0], capacity), rows.shape[0]]]
-        widest = int(np.max(np.diff(rows.pointers), initial=1))
-        return Room(
-            max(self.blocks, int(np.max(np.diff(ends), initial=1)) + _STEP - 1),
-            max(self.widest, 1 << (widest - 1).bit_length()),
-        )
-
-
-def blocks(rows: SparseRows, start: int, capacity: int, room: Room, dtype: Any) -> Blocks:
-    """The chunk of rows from `start` on.
-
-    The arrays are slices of the stream, not copies, except at the end of a stream without spare
-    blocks. They begin at a multiple of `_STEP` blocks, so JAX does not copy them either if the
-    stream is aligned. They may hold blocks before the first row of the chunk and after its last
-    row; no program uses these.
-    """
-    fill = lambda a, size: np.concatenate([a, np.zeros((size - len(a), *a.shape[1:]), a.dtype)])
-    pad = lambda a, size: a if len(a) == size else fill(a, size)
-    stop = min(start + capacity, rows.shape[0])
-    (indices, values), size = rows.longer, room.blocks + room.widest
-    low = rows.pointers[start]
-    if rows.pointers[stop] + room.widest + _STEP - 1 <= len(indices):
-        low = min(low, max(len(indices) - size, 0))
-    low = low // _STEP * _STEP
-    return Blocks(
-        pad(rows.pointers[start:stop] - low, capacity),
-        pad(rows.pointers[start + 1 : stop + 1] - low, capacity),
-        pad(indices[low : low + size], size),
-        pad(values[low : low + size].astype(dtype, copy=False), size),
-        np.zeros(room.widest, np.int8),
-    )
 
 
 def dense(rounds: Rounds | Iterable[Rounds]) -> Iterator[Rounds]:

@@ -47,10 +47,8 @@ def predict(hp: TheoremHparams, state: TheoremState, context: PyTree) -> PyTree:
 
 
 def update(hp: TheoremHparams, state: TheoremState, feedback: Feedback) -> TheoremState:
-    ledgers = tuple(
-        advance(one, hp.inner.hparams, ledger, state.inner, feedback, hp.u)
-        for one, ledger in zip(hp.theorems, state.ledgers, strict=True)
-    )
+    given = hp.theorems, hp.inner.hparams, state.ledgers, state.inner, feedback, hp.u
+    ledgers = advance(*given)
     return TheoremState(without_refresh(hp.inner).update(state.inner, feedback), ledgers)
 
 

@@ -43,6 +43,7 @@ def margin_hinge(margin: Scalar) -> ScoreLoss:
         margin,
         lipschitz=1.0,
         value_fn=_hinge,
+        value_and_slope_fn=_hinge_and_slope,
         conjugate_fn=_hinge_conjugate,
         prox_fn=_hinge_prox,
         needs=(signs("hinge"),),
@@ -57,6 +58,12 @@ def _zero_one(_: PyTree, score: Array, label: Array) -> Array:
 def _hinge(margin: Scalar, score: Array, label: Array) -> Array:
     gap = margin - label * score
     return jnp.where(gap <= 0, 0.0, gap)
+
+
+def _hinge_and_slope(margin: Scalar, score: Array, label: Array) -> tuple[Array, Array]:
+    """The slope needs no product after the comparison, which every round waits for."""
+    gap = margin - label * score
+    return jnp.where(gap <= 0, 0.0, gap), jnp.where(gap <= 0, 0.0, -label)
 
 
 def _hinge_conjugate(margin: Scalar, tau: Array, label: Array) -> Array:

@@ -75,6 +75,11 @@ def quadratic(
                 "a penalty that mixes coordinates needs one curvature for all of them; "
                 "give a number, a separable penalty such as `l1`, or use `full_quadratic`."
             )
+    return diagonal_quadratic(curvature, penalty, strength)
+
+
+def diagonal_quadratic(curvature: PyTree, penalty: Penalty | None, strength: Scalar) -> MirrorMap:
+    """`quadratic` of numbers that are known to be legal, as those that a regularizer computes."""
     return with_argmax(
         Partial(_potential, curvature, penalty, strength),
         Partial(_argmax, curvature, penalty, strength),

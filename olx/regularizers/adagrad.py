@@ -32,7 +32,7 @@ from olx.convex import _spectral as spectral
 from olx.convex.prox import Penalty
 from olx.core import REGULARIZER, Feedback, Process, Scalar
 from olx.mirrors.base import MirrorMap
-from olx.mirrors.quadratic import full_quadratic, quadratic
+from olx.mirrors.quadratic import diagonal_quadratic, full_quadratic
 
 
 @pytree
@@ -76,7 +76,7 @@ def adagrad_update(hp: AdaGradHparams, stats: AdaGradStats, feedback: Feedback) 
 
 def adagrad_at(hp: AdaGradHparams, stats: AdaGradStats, context: PyTree) -> MirrorMap:
     curvature = jax.tree.map(lambda square: jnp.sqrt(hp.delta + square), stats.squares)
-    return quadratic(curvature, hp.penalty, hp.rate * stats.clock.now)
+    return diagonal_quadratic(curvature, hp.penalty, hp.rate * stats.clock.now)
 
 
 @public

@@ -246,7 +246,8 @@ def diagonal_update(
 
 
 def _grown(hp: DiagonalAROWHparams, state: DiagonalAROWState, x: PyTree, weight: Scalar) -> PyTree:
-    return jax.tree.map(lambda d, x: d + weight * x**2 / hp.r, state.d, x)
+    part = weight / hp.r
+    return jax.tree.map(lambda d, x: d + part * x**2, state.d, x)
 
 
 class Tally(NamedTuple):

@@ -84,16 +84,12 @@ def with_intercept(rounds: Rounds) -> Rounds:
 def rows_with_ones(rows: Any) -> Any:
     """The rows with a column of ones after the others."""
     if isinstance(rows, SparseRows):
-        import scipy.sparse  # loaded when it is needed: `import olx` stays quick
-
-        there = rows.indices < rows.shape[1]
-        row = np.repeat(np.arange(rows.shape[0]), np.diff(rows.pointers))
-        place = np.broadcast_to(row[:, None], there.shape)[there], rows.indices[there]
-        shape = rows.shape[0], rows.shape[1] + 1
-        ones = np.arange(shape[0]), np.full(shape[0], shape[1] - 1)
-        index = tuple(np.concatenate(pair) for pair in zip(place, ones, strict=True))
-        values = np.concatenate([rows.values[there], np.ones(shape[0], rows.dtype)])
-        return sparse_rows(scipy.sparse.coo_array((values, index), shape=shape))
+        count, width = rows.shape
+        indices, values = (
+            np.insert(leaf, rows.pointers[1:], one)
+            for leaf, one in ((rows.indices, width), (rows.values, 1))
+        )
+        return SparseRows(rows.pointers + np.arange(count + 1), indices, values, width + 1)
     if np.ndim(rows) < 2:
         raise RefusedType(
             f"the context must be an array with a row of features per round, got "

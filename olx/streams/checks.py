@@ -409,6 +409,9 @@ def first_of(wrong: PyTree, leaf: PyTree, start: int, row: str) -> tuple[str, Py
     return f" at {row} {start + at[0]}{columns}", leaf[at]
 
 
+_DOT = 1 << 13  # numbers; a longer product waits for threads on cores that may be playing
+
+
 def _sums_up(numbers: Any, most: float | None) -> bool:
     if isinstance(numbers, jax.Array):  # of an accelerator: one number comes to the host
         return most is None and bool(jnp.all(jnp.isfinite(numbers)))
@@ -417,6 +420,7 @@ def _sums_up(numbers: Any, most: float | None) -> bool:
     with np.errstate(over="ignore", invalid="ignore"):
         if numbers.flags.c_contiguous:
             flat = numbers.reshape(-1)
-            squares = np.dot(flat, flat)
+            parts = (flat[i : i + _DOT] for i in range(0, flat.size, _DOT))
+            squares = sum(np.dot(part, part) for part in parts)
             return bool(np.isfinite(squares) if most is None else squares <= float(most) ** 2)
         return most is None and bool(np.isfinite(np.sum(numbers)))

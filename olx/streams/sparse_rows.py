@@ -1,8 +1,4 @@
-"""Sparse rows as a context: the non-zeros of each row, in blocks of eight.
-
-Each row has an integer number of blocks, padded with an index after the last column. So a round
-costs only the blocks of its row.
-"""
+"""Sparse rows as a context: the non-zeros of each row, one row after the other (CSR)."""
 
 import os
 from typing import Any
@@ -10,33 +6,36 @@ from typing import Any
 import numpy as np
 
 from olx import _check as check
-from olx import _memory as memory
 from olx._refusal import RefusedType, RefusedValue, own_name, public
 from olx.core import Rounds
-
-LANES = 8
 
 
 class SparseRows:
     """Rows of a sparse matrix, as the context of `Rounds` for the engine.
 
-    It has a shape and can be sliced like an array of shape (T, d).
+    It has a shape and can be sliced like an array of shape (T, d). It holds the given arrays, not
+    copies, so these must not change. The columns of a row rise.
     """
+
+    pointers: np.ndarray  # (T + 1,): where the entries of each row begin
+    indices: np.ndarray  # (E,): the column of each entry
+    values: np.ndarray  # (E,)
+    shape: tuple[int, int]
+    dtype: np.dtype
+    ndim = 2
 
     @own_name("SparseRows")
     def __init__(self, pointers: np.ndarray, indices: np.ndarray, values: np.ndarray, width: int):
-        self.pointers = pointers  # (T + 1,) in blocks
-        self.indices = indices  # (B, 8), `width` for padding
-        self.values = values  # (B, 8)
-        self.shape, self.ndim, self.dtype = (len(pointers) - 1, width), 2, values.dtype
-        if indices.ndim != 2 or indices.shape[1] != LANES or values.shape != indices.shape:
+        if indices.ndim != 1 or values.shape != indices.shape:
             raise RefusedType(
-                f"`indices` and `values` must have the shape (B, {LANES}), got "
-                f"{indices.shape} and {values.shape}; `olx.streams.sparse_rows` makes the blocks."
+                "`indices` and `values` must be vectors of one length, got shapes "
+                f"{indices.shape} and {values.shape}; `olx.streams.sparse_rows` makes them."
             )
-        self.longer = indices, values  # the same with more blocks at the end, if there are any
         _check_pointers(pointers, len(pointers), len(indices))
-        _check_indices(indices, width + 1)
+        _check_indices(indices, width)
+        size = pointers[-1]
+        _check_order(pointers, indices[:size])
+        _fill(self, pointers, indices[:size], values[:size], width)
 
     @own_name("SparseRows")
     def __getitem__(self, rows: slice) -> "SparseRows":
@@ -46,30 +45,38 @@ class SparseRows:
                 "the engine plays sparse rows, elsewhere pass `rows.toarray()`."
             )
         start, stop, _ = rows.indices(self.shape[0])
-        stop = max(start, stop)
-        low, high = self.pointers[start], self.pointers[stop]
-        part = object.__new__(SparseRows)  # without checks: these rows were checked before
-        part.pointers = self.pointers[start : stop + 1] - low
-        part.indices, part.values = self.indices[low:high], self.values[low:high]
-        part.longer = part.indices, part.values
-        part.shape, part.ndim, part.dtype = (stop - start, self.shape[1]), 2, self.dtype
-        return part
+        pointers = self.pointers[start : max(start, stop) + 1]
+        own = slice(pointers[0], pointers[-1])
+        arrays = pointers - own.start, self.indices[own], self.values[own]
+        return _fill(object.__new__(SparseRows), *arrays, self.shape[1])
 
     @property
-    def arrays(self) -> tuple[np.ndarray, ...]:
-        return self.pointers, self.indices, self.values
+    def numbers(self) -> np.ndarray:
+        """The number of the row of each entry."""
+        return np.repeat(np.arange(self.shape[0]), np.diff(self.pointers))
 
     def toarray(self) -> np.ndarray:
         """The rows as a dense array."""
-        dense = np.zeros((self.shape[0], self.shape[1] + 1), self.dtype)
-        rows = np.repeat(np.arange(self.shape[0]), np.diff(self.pointers))
-        np.add.at(dense, (rows[:, None], self.indices), self.values)
-        return dense[:, :-1]
+        dense = np.zeros(self.shape, self.dtype)
+        dense[self.numbers, self.indices] = self.values
+        return dense
+
+
+def _fill(
+    rows: SparseRows, pointers: np.ndarray, indices: np.ndarray, values: np.ndarray, width: int
+) -> SparseRows:
+    """The same object with arrays that were checked before."""
+    rows.pointers, rows.indices, rows.values = pointers, indices, values
+    rows.shape, rows.dtype = (len(pointers) - 1, width), values.dtype
+    return rows
 
 
 @public
 def sparse_rows(matrix: Any) -> SparseRows:
     """Make `SparseRows` from a SciPy sparse matrix or array, one row per round.
+
+    A CSR matrix of floats with 32-bit indices is used as it is: it is checked and not copied, so do
+    not change it afterwards.
 
     >>> import numpy as np, scipy.sparse
     >>> rows = sparse_rows(scipy.sparse.csr_array(np.array([[0.0, 2.0], [3.0, 0.0]])))
@@ -89,20 +96,10 @@ def sparse_rows(matrix: Any) -> SparseRows:
     dtype = np.promote_types(rows.dtype, np.float32)
     if rows.dtype.kind in "iu" and np.array_equal(rows.data.astype(np.float32), rows.data):
         dtype = np.dtype(np.float32)  # integers that float32 represents exactly
-    count = np.diff(rows.indptr)
-    blocks = np.maximum(-(-count // LANES), 1)  # an empty row is a round, too
-    pointers = np.r_[0, np.cumsum(blocks)].astype(np.int32)
-    spare = int(np.max(blocks, initial=1))  # so that the engine need not copy the last rows
-    shape = int(pointers[-1]) + 2 * spare, LANES
-    indices = memory.aligned_full(shape, rows.shape[1], np.int32)
-    values = memory.aligned_full(shape, 0, dtype)
-    row = np.repeat(np.arange(len(count)), count)
-    place = np.arange(rows.nnz) - rows.indptr[row]
-    where = pointers[row] + place // LANES, place % LANES
-    indices[where], values[where] = rows.indices[: rows.nnz], rows.data[: rows.nnz]
-    made = SparseRows(pointers, indices[: pointers[-1]], values[: pointers[-1]], rows.shape[1])
-    made.longer = indices, values
-    return made
+    entries = rows.indices[: rows.nnz], rows.data[: rows.nnz]
+    indices, values = map(np.ascontiguousarray, entries)
+    indices, values = indices.astype(np.int32, copy=False), values.astype(dtype, copy=False)
+    return _fill(object.__new__(SparseRows), rows.indptr, indices, values, rows.shape[1])
 
 
 def _check_matrix(matrix: Any) -> None:
@@ -137,10 +134,26 @@ def _check_pointers(pointers: np.ndarray, count: int, size: int) -> None:
 
 def _check_indices(indices: np.ndarray, size: int) -> None:
     """Refuse an index that is not from 0 to `size` - 1."""
-    if indices.size and not (indices.min() >= 0 and indices.max() < size):
+    signed = indices.dtype.newbyteorder("=").kind == "i"
+    seen = indices.view(f"u{indices.itemsize}") if signed else indices  # negative ones are large
+    if indices.size and seen.max() >= size:
         flat = indices.reshape(-1)
         at = int(np.argmax((flat < 0) | (flat >= size)))
         raise RefusedValue(f"indices must lie from 0 to {size - 1}, got {flat[at]} in entry {at}.")
+
+
+def _check_order(pointers: np.ndarray, indices: np.ndarray) -> None:
+    """Refuse a row whose columns do not rise; one of them could occur twice."""
+    falls = np.diff(indices) <= 0
+    inner = pointers[(pointers > 0) & (pointers < len(indices))]
+    falls[inner - 1] = False  # from the last entry of a row to the first of the next one
+    if np.any(falls):
+        at = int(np.argmax(falls)) + 1
+        row = int(np.searchsorted(pointers, at, "right")) - 1
+        raise RefusedValue(
+            f"the columns of a row must rise, got {indices[at]} after {indices[at - 1]} in row "
+            f"{row}; `olx.streams.sparse_rows` sorts them and adds up equal ones."
+        )
 
 
 @public

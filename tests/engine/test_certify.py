@@ -223,6 +223,25 @@ def test_a_stream_that_is_replayed_has_the_certificates_of_its_recorded_run(theo
         np.testing.assert_allclose(one, other, rtol=1e-12, atol=1e-12)
 
 
+def test_theorems_with_the_same_account_compute_it_once():
+    traced = []
+
+    def add(hp, account, state, feedback, u):
+        traced.append(1)
+        return account + feedback.value
+
+    sides = lambda factor: lambda hp, total, u: olx.Certificate(total, factor * total, total)
+    first = lambda hp, state, u: jnp.zeros(())
+    own = tuple(olx.Theorem(f"at {k}", "mine", first, add, sides(k)) for k in (1.0, 2.0))
+    learner = olx.linear(olx.ogd(0.1)).carrying(*own)
+    rounds = olx.Rounds(ROWS, LABELS)
+    proofs = olx.certify(learner, losses.hinge, rounds, ZEROS, ZEROS, theorems=own)
+    calls = len(traced)
+    olx.certify(learner, losses.hinge, rounds, ZEROS, ZEROS, theorems=own[:1])
+    assert len(traced) == 2 * calls
+    assert proofs["at 1.0"].right[-1] * 2 == proofs["at 2.0"].right[-1]
+
+
 def test_what_is_no_stream_of_r_of_k_is_no_violation():
     """Rows beyond 1 are named; nothing is published for another step or a `u` without margin."""
     for eta, rows, broken in ((0.2, ROWS, {"rows must lie in [-1, 1]": 1}), (0.1, ROWS / 3, {})):

@@ -12,7 +12,6 @@ import pytest
 
 import olx
 from olx import losses, regularizers
-from olx.engine.chunks import Buffers
 
 X = np.random.default_rng(0).normal(size=(9_000, 4))
 ROUNDS = olx.Rounds(X, X @ np.array([1.0, -0.5, 0.2, 0.0]))
@@ -66,24 +65,7 @@ def test_arrays_need_not_be_contiguous():
     chex.assert_trees_all_equal(run(rounds), run(ROUNDS))
 
 
-@pytest.mark.parametrize("length", [63, 64, 67, 68, 80, 96, 101, 128, 169])
-@pytest.mark.parametrize("begin", [0, 1, 64])
-def test_windows_cover_each_row_once(length, begin):
-    """Rows of 32 bytes and outcomes of 8 bytes: a window may begin at any multiple of 8 rows."""
-    piece = jax.tree.map(lambda leaf: np.asarray(jnp.asarray(leaf))[:length], ROUNDS)
-    stage = Buffers(64, [leaf.dtype for leaf in jax.tree.leaves(piece)], owned=True)
-    played, copied = [], 0
-    for start, low, high in stage.windows(piece, begin):
-        assert 0 <= start <= low < high <= min(start + 64, length)
-        played += range(low, high)
-        put = stage.put(jax.tree.map(lambda leaf, a=start, b=high: leaf[a:b], piece))
-        np.testing.assert_array_equal(put.context[: high - start], piece.context[start:high])
-        copied += 0 if np.shares_memory(put.context, piece.context) else high - low
-    assert played == list(range(begin, length))
-    assert copied < 8 or length < 64 or begin == 1
-
-
-def test_windows_that_overlap_give_the_numbers_of_rollout(retune):
+def test_a_last_chunk_that_is_shorter_gives_the_numbers_of_rollout(retune):
     retune(CHUNK_ROUNDS=64)
     rounds = jax.tree.map(lambda leaf: jnp.asarray(leaf[: 2 * 64 + 43]), ROUNDS)
     wanted = olx.rollout(LEARNER, losses.squared, rounds, START, record=olx.record.trace)

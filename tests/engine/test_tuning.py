@@ -44,7 +44,6 @@ SWITCHES = {
         "3 shares of 2 ",
     ),
     "all cores": (descent, DENSE, {"KERNEL_WIDTH_MOST": 9}, "long enough for all cores"),
-    "trees": (descent, DENSE, {"KERNEL_WIDTH_TREE": 9}, "one kernel"),
     "in turn": (matrix, DENSE, {"MATRIX_ENTRIES": 4}, "one kernel"),
     "small chunks": (descent, DENSE, {"CHUNK_ROUNDS": 4, "SUM_PARTS": 0}, "chunks of 4 rounds"),
     "sparse rows": (winnow, SPARSE, SIZES | FOLDS, "one kernel"),

@@ -243,10 +243,9 @@ def rows(error, says, given) -> Bad:
     return Bad(lambda: streams.sparse_rows(given), error, f"sparse_rows: .*{says}")
 
 
-def blocks(pointers, index, width=3, lanes=8) -> Bad:
-    indices = np.full((1, lanes), index, np.int32)
-    make = lambda: SparseRows(np.array(pointers), indices, np.zeros((1, lanes)), width)
-    return Bad(make, (ValueError, TypeError), "SparseRows: ")
+def entries(says, pointers, indices, values=2, width=3) -> Bad:
+    arrays = np.array(pointers), np.array(indices, np.int32), np.zeros(values)
+    return Bad(lambda: SparseRows(*arrays, width), (ValueError, TypeError), f"SparseRows: .*{says}")
 
 
 def displaced():
@@ -287,11 +286,12 @@ SPARSE = {
     "a dense matrix": rows(TypeError, "SciPy sparse", np.eye(2)),
     "a coordinate out of range": rows(ValueError, "from 0 to 1, got 5", displaced()),
     "a column out of range, transposed": rows(ValueError, "got 9", matrix(indices=[1, 9, 0]).T),
-    "blocks: a column 4 of 3": blocks([0, 1], 4),
-    "blocks: a column -1": blocks([0, 1], -1),
-    "blocks: pointers past the end": blocks([0, 2], 3),
-    "blocks: pointers that fall": blocks([1, 0], 3),
-    "blocks: four lanes": blocks([0, 1], 3, lanes=4),
+    "entries: a column 3 of 3": entries("got 3 in entry 1", [0, 2], [0, 3]),
+    "entries: a column -1": entries("got -1 in entry 0", [0, 2], [-1, 0]),
+    "entries: pointers past the end": entries("must rise", [0, 3], [0, 1]),
+    "entries: pointers that fall": entries("must rise", [0, 2, 1], [0, 1]),
+    "entries: three values": entries("of one length", [0, 2], [0, 1], values=3),
+    "entries: a column twice": entries("got 1 after 1 in row 1", [0, 1, 3], [0, 1, 1], values=3),
     "an empty file": Bad(lambda: read("empty", ""), ValueError, "read_svmlight: .*no rows"),
     "a file of comments": Bad(
         lambda: read("notes", "# one\n"), ValueError, "read_svmlight: .*no r"

@@ -33,6 +33,7 @@ from olx.engine.game import Game
 from olx.engine.implementations.base import Implementation
 from olx.engine.implementations.dense import spread
 from olx.engine.round import Output, Recorder, feedback_of
+from olx.engine.view import View, arrays_map
 from olx.facts import AddsContext
 from olx.record import actions
 
@@ -141,7 +142,7 @@ def _play(
     (start,), structure = jax.tree.flatten(state)
     size = min(tuning.BLOCK_ROUNDS, rounds.context.shape[0])
     if span is not None:
-        rounds = jax.tree.map(lambda leaf: _filled(leaf, -len(leaf) % size), rounds)
+        rounds = arrays_map(lambda leaf: _filled(leaf, -leaf.shape[0] % size), rounds)
     capacity = rounds.context.shape[0]
 
     def solve(k: Any, here: Rounds, w: Float[Array, "d N"]) -> tuple[Array, Output]:
@@ -150,8 +151,13 @@ def _play(
         a, seen = triangle(learner, loss, product(x, x.T), product(x, w), here, own)
         return w + product(x.T, a), seen
 
+    def rows(k: Int[Array, ""], leaf: Array | View) -> Array:
+        if isinstance(leaf, View):
+            return leaf.block(k * size, size, capacity if span is None else span[1])
+        return lax.dynamic_slice_in_dim(leaf, k * size, size)
+
     def block(k: Int[Array, ""]) -> Rounds:
-        return jax.tree.map(lambda leaf: lax.dynamic_slice_in_dim(leaf, k * size, size), rounds)
+        return arrays_map(functools.partial(rows, k), rounds)
 
     def step(
         k: Any, carry: tuple[Array, Output], here: Rounds | None = None
@@ -171,7 +177,7 @@ def _play(
     return jax.tree.unflatten(structure, [carry[0].T]), carry[1]
 
 
-def _filled(leaf: Array, short: int) -> Array:
+def _filled(leaf: Any, short: int) -> Any:
     return jnp.pad(leaf, [(0, short), *[(0, 0)] * (leaf.ndim - 1)]) if short else leaf
 
 

@@ -31,6 +31,7 @@ from olx.engine.finite import visible_leaves
 from olx.engine.game import Game
 from olx.engine.implementations.base import Implementation
 from olx.engine.round import Output, Recorder, feedback_of, finish_round, refresh
+from olx.engine.view import capacity_of
 
 
 @cached
@@ -145,7 +146,7 @@ def _play(
     span: Int[Array, "2"] | None,
 ) -> tuple[PyTree, Output]:
     """The state after the rounds of `span`, and the output of each round."""
-    capacity = jax.tree.leaves(rounds)[0].shape[0]
+    capacity = capacity_of(rounds)
 
     def play(state: PyTree, i: Int[Array, ""]) -> tuple[PyTree, Output]:
         return play_round(over, recorder, learner, state, loss, at(rounds, i))

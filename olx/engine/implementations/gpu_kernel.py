@@ -42,6 +42,7 @@ from olx.engine.implementations.gpu_padding import (
 from olx.engine.implementations.gpu_resources import Cut, Resources, cut_of, resources_of
 from olx.engine.numbers import repeat_last
 from olx.engine.round import Output, Recorder, context_dtypes
+from olx.engine.view import as_arrays, capacity_of
 
 PER_CHUNK = "one kernel launch per chunk"
 
@@ -72,6 +73,7 @@ def play_chunk(
     span: Int[Array, "2"] | None,
 ) -> tuple[PyTree, Output]:
     """The state after the rounds of `span`, and the output of each round."""
+    rounds = as_arrays(rounds, capacity_of(rounds) if span is None else span[1])
     leaves, structures = zip(*map(jax.tree.flatten, (learner, state, loss, rounds)), strict=True)
     own, held, other, rows = leaves
     count, kinds = own[0].shape[0] if batched else 1, _kinds(batched, *leaves)

@@ -35,16 +35,16 @@ from olx.engine.implementations.sparse_rounds import (
     Form,
     Round,
     add_multiple,
-    block_by_block,
     by_size,
+    coordinate_by_coordinate,
     lane_by_lane,
     whole_row,
     with_refresh,
 )
 from olx.engine.round import Output, Recorder
+from olx.engine.sparse_chunks import LANES
 from olx.engine.sparse_layout import AXES, Layout, Packed, state_of
 from olx.facts import AddsContext, Linear, Refreshed
-from olx.streams.sparse_rows import LANES
 
 
 def _visible(game: Game, plan: Plan, candidates: tuple[int, ...]) -> Visible:
@@ -69,7 +69,7 @@ def sparse_program(
     """
     over = jax.vmap if batched else alone
     play = functools.partial(_play, forms[batched], over, recorder, layout)
-    return Program(play, share=spread(devices, AXES))
+    return Program(play, share=spread(devices, AXES), level=tuning.SPARSE_LEVEL)
 
 
 def _play(
@@ -89,7 +89,7 @@ def _play(
     def one(carry: tuple[Packed, Array], i: Int[Array, ""]) -> tuple[tuple[Packed, Array], Output]:
         packed, room = carry
         weight = 1.0 if rounds.weight is None else at(rounds.weight, i)
-        row = rows, at(rows.first, i), at(rows.last, i), room
+        row = rows, at(rows.pointers, i), at(rows.pointers, i + 1), room
         now = Round(loss, at(rounds.outcome, i), weight, *row)
 
         def see(
@@ -102,7 +102,7 @@ def _play(
 
     size = rows.widest.size * LANES if form is lane_by_lane else 1
     room = jnp.zeros((size, *table.shape[1:]), table.dtype)
-    (packed, _), out = over_rounds(one, (packed, room), span, rows.first.shape[0])
+    (packed, _), out = over_rounds(one, (packed, room), span, rows.pointers.shape[0] - 1)
     return packed, out
 
 
@@ -158,6 +158,6 @@ SPARSE = (
     _sparse("sparse_aggregate", _no_aggregate, by_size(aggregate)),
     _sparse("sparse_addition", _no_addition, add_multiple, visible=_visible),
     _sparse("sparse_refresh", _no_refresh, by_size(with_refresh)),
-    _sparse("sparse_coordinates", _not_linear, block_by_block, lane_by_lane, _visible),
+    _sparse("sparse_coordinates", _not_linear, coordinate_by_coordinate, lane_by_lane, _visible),
     _sparse("sparse_rows", _refresh, by_size(whole_row)),
 )

@@ -29,9 +29,9 @@ from olx.core import Feedback, Learner
 from olx.engine import tuning
 from olx.engine.implementations.sparse_rounds import Round, gather_rows, write_rows
 from olx.engine.round import loss_of_action
+from olx.engine.sparse_chunks import LANES
 from olx.engine.sparse_layout import AggregateState, Layout, Packed, rows_of, state_of
 from olx.facts import Aggregate, HasAggregate
-from olx.streams.sparse_rows import LANES
 
 
 def aggregate(
@@ -109,7 +109,7 @@ def aggregate(
     new, factor, down = teach(learner, lanes, packed.rest, packed.whole, score, value, grad)
     folds = jnp.any((factor != 1) | (down != 0)).astype(int)
     table = lax.fori_loop(0, folds, fold, packed.table)
-    table = lax.fori_loop(0, now.last - now.first, write, table)
+    table = lax.fori_loop(0, now.blocks, write, table)
     return Packed(table, new.rest, new.whole), score, now.room
 
 

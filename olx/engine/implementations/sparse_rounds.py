@@ -1,9 +1,10 @@
 """The forms in which a round of sparse rows is played.
 
 - `add_multiple`: an update adds a multiple of the row. One loop over the blocks of the row computes
-  the score, a second loop adds the multiple.
-- `block_by_block`: any other `linear` learner, alone. The second loop calls the update of the
-  learner.
+  the score, a second loop adds the multiple, entry by entry.
+- `coordinate_by_coordinate`: any other `linear` learner, alone. The second loop calls the update of
+  the learner. To compute the rows of a block and then to write them would take longer: XLA joins
+  the columns of several rows by scalar code.
 - `lane_by_lane`: a batch of them. One coordinate of all configurations fills the SIMD lanes. A
   first loop copies the rows of the table that the round needs into one buffer, and adds up the
   scores. A second loop plays the update on the copies and writes each leaf back to its columns. XLA
@@ -31,22 +32,14 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 from jax.tree_util import Partial
-from jaxtyping import Array, Int, PyTree
+from jaxtyping import Array, Bool, Int, PyTree
 
 from olx.core import Feedback, Learner, Loss, Scalar, without_refresh
 from olx.engine import tuning
-from olx.engine.compile import at
 from olx.engine.round import feedback_of, loss_of_action, where_due
-from olx.engine.sparse_layout import (
-    Blocks,
-    Layout,
-    Packed,
-    columns_of,
-    rows_of,
-    state_of,
-)
+from olx.engine.sparse_chunks import LANES, Entries
+from olx.engine.sparse_layout import Layout, Packed, columns_of, rows_of, state_of
 from olx.facts import AddsContext, Linear
-from olx.streams.sparse_rows import LANES
 
 Form = Callable[..., tuple[Packed, Array, Array]]  # the new table, the score, and the room
 
@@ -57,9 +50,9 @@ class Round(NamedTuple):
     loss: Loss
     outcome: PyTree
     weight: Scalar
-    rows: Blocks
-    first: Int[Array, ""]  # the first block of the row
-    last: Int[Array, ""]  # one past its last block
+    rows: Entries
+    first: Int[Array, ""]  # the first entry of the row
+    last: Int[Array, ""]  # one past its last entry
     room: Array  # memory for copies of rows of the table; a form may overwrite it
 
     def feedback(self, score: Array, context: PyTree = None) -> Feedback:
@@ -70,22 +63,59 @@ class Round(NamedTuple):
         feedback = self.feedback(score)
         return feedback.value, feedback.grad
 
-    def block(self, k: Int[Array, ""]) -> tuple[Array, Array]:
-        """The indices and the entries of a block.
-
-        The indices are unsigned: JAX counts a signed one from the end if it is negative, and XLA
-        compares it with 0.
-        """
-        k = k.astype(jnp.uint32)
-        return at(self.rows.indices, k).astype(jnp.uint32), at(self.rows.values, k)
+    @property
+    def blocks(self) -> Int[Array, ""]:
+        """The number of blocks of the row."""
+        return -(-(self.last - self.first) // LANES)
 
     def row(self, nothing: int) -> tuple[Array, Array]:
-        """The indices and entries of the row, padded to the widest one; padding gets `nothing`."""
-        widest = self.rows.widest.size
-        here = lambda leaf: lax.dynamic_slice_in_dim(leaf, self.first, widest)
-        own = (self.first + jnp.arange(widest, dtype=self.first.dtype) < self.last)[:, None]
-        index = jnp.where(own, here(self.rows.indices), nothing).reshape(-1)
-        return index, jnp.where(own, here(self.rows.values), 0.0).reshape(-1)
+        """The indices and values of the row, padded to the widest one."""
+        return self.rows.row(self.first, self.last, nothing)
+
+    def sum_blocks(self, products: Callable[[Array, Array], Array]) -> Array:
+        """The sum of `products(indices, values)` over the row; their last axis is that of entries.
+
+        The last block also reads entries after the row. Their products are not added.
+        """
+        size = 2 * LANES  # faster than one sum per lane
+        block = lambda start: products(*self.rows.part(start, size))
+        add = lambda carry: (carry[0] + size, carry[1] + block(carry[0]))
+        empty = jnp.zeros_like(jax.eval_shape(block, self.first))
+        whole = self._whole_blocks(self.last, size)
+        _, sums = lax.while_loop(lambda carry: carry[0] < whole, add, (self.first, empty))
+        own = jnp.arange(size, dtype=whole.dtype) < self.last - whole
+        return jnp.sum(sums + jnp.where(own, block(whole), 0), -1)
+
+    def _whole_blocks(self, stop: Int[Array, ""], size: int) -> Int[Array, ""]:
+        """One past the last entry of the last whole block before `stop`; `size` is a power of 2."""
+        return stop - ((stop - self.first) & (size - 1))
+
+    def over_entries(
+        self,
+        body: Callable[[Array, Array, PyTree], PyTree],
+        carry: PyTree,
+        moves: Bool[Array, ""] | bool = True,
+    ) -> PyTree:
+        """`body(index, value, carry)` for each entry in order; for none if nothing `moves`.
+
+        A step of the loop is a block of entries: it stores each array that the loop uses.
+        """
+
+        def block(loop: tuple[Array, PyTree]) -> tuple[Array, PyTree]:
+            start, carry = loop
+            index, x = self.rows.part(start, LANES)
+            for lane in range(LANES):
+                carry = body(index[lane], x[lane], carry)
+            return start + LANES, carry
+
+        def entry(start: Int[Array, ""], carry: PyTree) -> PyTree:
+            index, x = self.rows.part(start, 1)
+            return body(index[0], x[0], carry)
+
+        stop = jnp.where(moves, self.last, self.first)
+        whole = self._whole_blocks(stop, LANES)
+        _, carry = lax.while_loop(lambda loop: loop[0] < whole, block, (self.first, carry))
+        return lax.fori_loop(whole, stop, entry, carry)
 
 
 def add_multiple(
@@ -93,7 +123,6 @@ def add_multiple(
 ) -> tuple[Packed, Array, Array]:
     """A round of a learner that adds a multiple of the row: the new table, and the score."""
     batched, (_, x) = over is jax.vmap, now.row(0)
-    lanes = LANES if packed.table[0].size == 1 else 1  # sums; one sum would wait for each product
 
     def learn(learner: Learner, product: Array) -> tuple[Array, Array]:
         adds = learner.facts.adds
@@ -102,56 +131,52 @@ def add_multiple(
         a = adds.coefficient_fn(learner.hparams, now.feedback(score, x))
         return score, jnp.where(jnp.asarray(now.weight) == 0, jnp.zeros_like(score), a)
 
-    def count(k: Int[Array, ""], sums: Array) -> Array:
-        index, x = now.block(k)
-        if lanes > 1:
-            return sums + gather_rows(packed.table, index) * x[:, None]
-        for lane in range(LANES):
-            sums += lax.dynamic_index_in_dim(packed.table, index[lane]) * x[lane]
-        return sums
+    def products(index: Array, x: Array) -> Array:
+        return gather_rows(packed.table, index).reshape(-1) * x
 
-    def step(k: Int[Array, ""], table: Array) -> Array:
-        index, x = now.block(k)
-        for lane in range(LANES):
-            old = lax.dynamic_index_in_dim(table, index[lane])
-            new = old + multiple * x[lane]  # same shape as `old`, so XLA updates in place
-            table = lax.dynamic_update_index_in_dim(table, new, index[lane], 0)
-        return table
+    def add(index: Array, x: Array, sums: Array) -> Array:
+        return sums + lax.dynamic_index_in_dim(packed.table, index) * x
 
-    empty = jnp.zeros((lanes, *packed.table.shape[1:]), packed.table.dtype)
-    sums = lax.fori_loop(now.first, now.last, count, empty)
-    sums = jnp.sum(sums, 0, keepdims=True) if lanes > 1 else sums
+    def step(index: Array, x: Array, table: Array) -> Array:
+        old = lax.dynamic_index_in_dim(table, index)
+        new = old + multiple * x  # same shape as `old`, so XLA updates in place
+        return lax.dynamic_update_index_in_dim(table, new, index, 0)
+
+    one = packed.table[:1]
+    if one.size == 1:  # entries fill the SIMD lanes, else the numbers of an entry do
+        sums = now.sum_blocks(products).reshape(one.shape)
+    else:
+        sums = now.over_entries(add, jnp.zeros_like(one))
     product = (sums[0].T if batched else sums[0]).reshape(-1, *layout.others[0])
     score, a = over(learn)(learner, product if batched else product[0])
     multiple = (a.reshape(len(a), -1).T if batched else a).reshape(sums.shape)
-    moves = jnp.where(jnp.any(a != 0), now.last, now.first)
-    table = lax.fori_loop(now.first, moves, step, packed.table)
+    table = now.over_entries(step, packed.table, jnp.any(a != 0))
     return Packed(table, packed.rest), score, now.room
 
 
-def block_by_block(
+def coordinate_by_coordinate(
     over: Callable[..., PyTree], layout: Layout, packed: Packed, learner: Learner, now: Round
 ) -> tuple[Packed, Array, Array]:
     """A round of a `linear` learner, alone: the new table, and the score."""
     inner = inner_of(learner)
 
-    def products(k: Int[Array, ""]) -> Array:
-        index, x = now.block(k)
-        return inner.predict(state_of(layout, gather_rows(packed.table, index), packed.rest), x) * x
+    def products(index: Array, x: Array) -> Array:
+        lanes = gather_rows(packed.table, index)
+        return inner.predict(state_of(layout, lanes, packed.rest), x) * x
 
-    def step(k: Int[Array, ""], carry: Packed) -> Packed:
-        index, x = now.block(k)
-        state = state_of(layout, gather_rows(carry.table, index), packed.rest)
-        new = rows_of(layout, learn_block(inner, state, now, score, value, slope, x))
-        return Packed(write_rows(carry.table, index, new.table), new.rest)
+    def learn(row: Array, x: Array) -> Packed:
+        state = state_of(layout, row, packed.rest)
+        return rows_of(layout, learn_block(inner, state, now, score, value, slope, x[None]))
 
-    empty = jnp.zeros_like(jax.eval_shape(products, now.first))
-    add = lambda k, sums: sums + products(k)
-    score = jnp.sum(lax.fori_loop(now.first, now.last, add, empty), -1)
+    def step(index: Array, x: Array, table: Array) -> Array:
+        new = learn(lax.dynamic_index_in_dim(table, index), x).table
+        return lax.dynamic_update_index_in_dim(table, new, index, 0)
+
+    score = now.sum_blocks(products)
     value, slope = now.slope(score)
-    short = jnp.minimum(now.first + 1, now.last)  # one block advances a clock
-    moves = jnp.where(jnp.all(slope == 0), short, now.last)
-    return lax.fori_loop(now.first, moves, step, packed), score, now.room
+    table = now.over_entries(step, packed.table, jnp.any(slope != 0))
+    rest = learn(packed.table[:1], now.rows.values[0]).rest  # a clock, for all coordinates
+    return Packed(table, rest), score, now.room
 
 
 def inner_of(learner: Learner) -> Learner:
@@ -200,7 +225,7 @@ def whole_row(
     value, grad = over(now.slope)(score)
     teach = over(learn, (0, 2, 0, 0, 0, 0), Packed(2, 0))
     new = teach(learner, lanes, packed.rest, score, value, grad)
-    table = lax.fori_loop(0, now.last - now.first, write, packed.table)
+    table = lax.fori_loop(0, now.blocks, write, packed.table)
     return Packed(table, new.rest), score, now.room
 
 
@@ -236,15 +261,14 @@ def lane_by_lane(
         row = lax.dynamic_index_in_dim(packed.table, index)
         return over(decide, (0, 2, 0, None))(inner, row, packed.rest, x[None])
 
-    def gather(k: Int[Array, ""], carry: tuple[Array, Array]) -> tuple[Array, Array]:
-        sums, copies = carry
-        (index, x), place = now.block(k), (k - now.first) * LANES
-        for lane in range(LANES):
-            row = lax.dynamic_index_in_dim(packed.table, index[lane])
-            # The compiler does not know that `one` is 1. It would not vectorize a plain copy.
-            copies = lax.dynamic_update_index_in_dim(copies, row * one, place + lane, 0)
-        add = lambda lane, sums: sums + product(at(index, lane), at(x, lane))
-        return lax.fori_loop(0, LANES, add, sums), copies
+    def gather(
+        index: Array, x: Array, carry: tuple[Array, Array, Array]
+    ) -> tuple[Array, Array, Array]:
+        place, sums, copies = carry
+        row = lax.dynamic_index_in_dim(packed.table, index)
+        # The compiler does not know that `one` is 1. It would not vectorize a plain copy.
+        copies = lax.dynamic_update_index_in_dim(copies, row * one, place, 0)
+        return place + 1, sums + product(index, x), copies
 
     def learn(
         inner: Learner,
@@ -264,20 +288,20 @@ def lane_by_lane(
         return teach(inner, row, packed.rest, score, value, slope, x)
 
     def write(place: Int[Array, ""], table: Array) -> Array:
-        where, column = (now.first + place // LANES, place % LANES), 0
-        index, x = (lax.dynamic_slice(leaf, where, (1, 1))[0] for leaf in now.rows[2:4])
+        (index, x), column = now.rows.part(now.first + place, 1), 0
         for leaf in update(place, x).table:
-            table = lax.dynamic_update_slice(table, leaf, (index[0], start + column, start))
+            where = index[0].astype(start.dtype), start + column, start
+            table = lax.dynamic_update_slice(table, leaf, where)
             column += leaf.shape[1]
         return table
 
-    x = now.rows.values[0, :1]
+    x = now.rows.values[:1]
     empty = jnp.zeros_like(jax.eval_shape(product, start, x[0]))
-    sums, copies = lax.fori_loop(now.first, now.last, gather, (empty, now.room))
+    _, sums, copies = now.over_entries(gather, (start, empty, now.room))
     score = sums[..., 0]
     value, slope = over(now.slope)(score)
-    blocks = jnp.where(jnp.all(slope == 0), 1, now.last - now.first)  # one advances a clock
-    table = lax.fori_loop(0, blocks * LANES, write, packed.table)
+    count = jnp.where(jnp.any(slope != 0), now.last - now.first, 0)
+    table = lax.fori_loop(0, count, write, packed.table)
     return Packed(table, update(start, x).rest), score, copies
 
 
@@ -299,7 +323,7 @@ def by_size(form: Form) -> Form:
         widest, known = now.rows.widest, sizes(now.rows.widest.size)
         if len(known) == 1:
             return form(over, layout, packed, learner, now)
-        length = now.last - now.first
+        length = now.blocks
 
         def at(size: int, packed: Packed, room: Array) -> tuple[Packed, Array, Array]:
             rows = now.rows._replace(widest=widest[:size])
