@@ -31,7 +31,11 @@ FACTORIES = {
     for name, thing in vars(room).items()
     if inspect.isfunction(thing) and not name.startswith("_")
 }
-MADE_OF_TWO = {"olx.meta.mix", "olx.boosting.symmetrized"}  # of learners, and one that mixes them
+MADE_OF_TWO = {  # of several learners with parts of their own
+    "olx.meta.mix",
+    "olx.boosting.symmetrized",
+    "olx.meta.direction_and_magnitude",
+}
 
 
 def makes_theorem(thing):

@@ -238,7 +238,8 @@ def _scaled(w: PyTree) -> tuple[PyTree, Array, Array]:
     """
     largest = lax.stop_gradient(tree.norm(w, ord=jnp.inf))
     power = jnp.ldexp(jnp.ones_like(largest), 1 - jnp.frexp(largest)[1])
-    factor = jnp.where(largest > 0, power, 1 / jnp.finfo(largest.dtype).tiny)
+    large = float(jnp.finfo(largest.dtype).tiny) ** -0.5  # its square is finite
+    factor = jnp.where(largest > 0, power, large)
     own = jax.tree.map(lambda leaf: leaf * factor, w)
     square = jnp.maximum(tree.norm(own, squared=True), 1.0)  # the norm is below 1 only if w = 0
     return own, factor, jnp.sqrt(square)

@@ -2,11 +2,15 @@
 
 from olx.meta.adaptive import flh as flh
 from olx.meta.adaptive import saol as saol
+from olx.meta.add_learners import add_learners as add_learners
+from olx.meta.ader import ader as ader
 from olx.meta.average import average as average
 from olx.meta.average import averaged as averaged
 from olx.meta.average import rising as rising
+from olx.meta.constrained import constrained as constrained
 from olx.meta.delayed import Delayed as Delayed
 from olx.meta.delayed import delayed as delayed
+from olx.meta.direction_and_magnitude import direction_and_magnitude as direction_and_magnitude
 from olx.meta.mix import mix as mix
 from olx.meta.random_stop import candidates as candidates
 from olx.meta.random_stop import random_stop as random_stop

@@ -42,7 +42,7 @@ from jaxtyping import Array, Bool, Float, Int, PyTree
 
 from olx import _check as check
 from olx._pytree import pytree, static
-from olx._refusal import RefusedValue, public
+from olx._refusal import RefusedValue, own_name, public
 from olx.certificate import DOMAIN, Certificate
 from olx.convex import _domain
 from olx.core import Feedback, Learner, Scalar
@@ -61,6 +61,7 @@ class AdaptiveHparams:
     eta_or_span: Scalar  # `eta` of `flh`, `span` of `saol`
     period: tuple[int, ...] = static()
     phase: tuple[int, ...] = static()
+    warm: bool = static(default=False)
 
 
 class AdaptiveState(NamedTuple):
@@ -71,12 +72,15 @@ class AdaptiveState(NamedTuple):
 
 
 @public
-def saol(inner: Learner, levels: int, span: Scalar = 1.0) -> Learner:
+def saol(inner: Learner, levels: int, span: Scalar = 1.0, warm: bool = False) -> Learner:
     """Mix copies of `inner` that restart every 1, 2, 4, ... rounds.
 
     inner: any learner with real actions.
     levels: the number of copies; the longest life is 2 to the power `levels` - 1 rounds.
     span: the largest difference between two losses of one round.
+    warm: whether copies restart from the action of the mixture, and not from `params`. This tracks
+        a target that moves slowly. `inner` is then a learner of points, and the predictor is
+        `olx.linear` of this learner. The theorem is the same.
 
     >>> import jax.numpy as jnp, olx
     >>> rounds = olx.Rounds(None, jnp.concatenate([jnp.full(60, 0.0), jnp.full(60, 1.0)]))
@@ -88,7 +92,8 @@ def saol(inner: Learner, levels: int, span: Scalar = 1.0) -> Learner:
     _check_arguments(inner, levels)
     span = check.positive("span", span)
     period = tuple(2**k for k in range(levels))
-    hparams = AdaptiveHparams(inner, span, period, (0,) * levels)
+    check.flag("warm", warm)
+    hparams = AdaptiveHparams(inner, span, period, (0,) * levels, bool(warm))
     needs = lift_needs(INNER, inner)
     theorems = (saol_interval_regret,)
     return Learner(hparams, saol_init, predict, saol_update, needs=needs, theorems=theorems)
@@ -139,6 +144,8 @@ def saol_update(hp: AdaptiveHparams, state: AdaptiveState, feedback: Feedback) -
     gains = jnp.log1p(steps * _saol_regrets(hp, state.log_weights, losses))
     log_weights = state.log_weights + feedback.weight * gains
     log_weights = jnp.where(_begins(hp, state.now + 1), jnp.log(steps), log_weights)
+    if hp.warm:
+        state = state._replace(fresh=_warm_copy(hp, state, feedback.action))
     return _next_state(hp, state, copies, log_weights)
 
 
@@ -193,6 +200,15 @@ def _next_state(
     replace = lambda own, new: jnp.where(now.reshape(-1, *(1,) * new.ndim), new, own)
     copies = jax.tree.map(replace, copies, state.fresh)
     return AdaptiveState(copies, log_weights, state.fresh, state.now + 1)
+
+
+@own_name("saol")
+def _warm_copy(hp: AdaptiveHparams, state: AdaptiveState, action: PyTree) -> PyTree:
+    """The state of a copy that starts from an action."""
+    new = hp.inner.init_fn(hp.inner.hparams, action)
+    remedy = "`warm` needs a learner of points: make it a predictor by `olx.linear(saol(...))`"
+    check.same_shape("a copy from the action", new, "one from `params`", state.fresh, remedy)
+    return jax.tree.map(jnp.asarray, new)
 
 
 def _begins(hp: AdaptiveHparams, now: Int[Array, "..."]) -> Bool[Array, "... K"]:

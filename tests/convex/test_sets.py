@@ -250,3 +250,9 @@ def test_a_quotient_that_is_zero_stays_zero_when_compiled():
     """XLA joins two quotients into one whose divisor may underflow."""
     project = jax.jit(lambda w, level: sets.ball(0.8).project(w / level))
     np.testing.assert_array_equal(project(jnp.zeros(3), 0.01), jnp.zeros(3))
+
+
+def test_the_origin_as_a_constant_of_a_program_stays_in_the_ball():
+    zeros = {"a": jnp.zeros(1), "b": jnp.zeros(3)}  # the compiler multiplies constants first
+    seen = jax.jit(lambda domain: domain.project(zeros))(sets.ball(0.5))
+    assert all(np.all(leaf == 0) for leaf in jax.tree.leaves(seen))

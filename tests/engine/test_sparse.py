@@ -49,6 +49,8 @@ LEARNERS = {
     "adagrad": (olx.ftrl(0.5, regularizers.adagrad()), ZEROS),
     "scale-invariant adagrad": (olx.first_order.scale_invariant_adagrad(0.5), ZEROS),
     "cocob": (olx.first_order.cocob(), ZEROS),
+    "freegrad": (olx.first_order.freegrad(), ONES / 10),
+    "ons betting": (olx.first_order.ons_betting(), ONES / 10),
     "coordinate betting": (olx.first_order.coordinate_betting(30.0), ONES / 10),
     "coin betting": (olx.first_order.coin_betting(30.0), ONES / 10),
     "adagrad l1": (

@@ -18,7 +18,11 @@ from olx import convex, losses, mirrors
 from olx.convex import sets
 from olx.first_order.coin_betting import cocob, coin_betting, coordinate_betting
 from olx.first_order.dual_averaging import adagrad, rda
+from olx.first_order.erfi_betting import erfi_betting
+from olx.first_order.freegrad import freegrad
 from olx.first_order.ftrl_proximal import ftrl_proximal
+from olx.first_order.ons_betting import ons_betting
+from olx.first_order.pistol import pistol
 from olx.first_order.pnorm_lms import adaptive_filter, pnorm_lms
 from olx.first_order.scale_invariant import scale_invariant_adagrad, scale_invariant_pnorm
 from olx.first_order.self_confident import self_confident
@@ -196,6 +200,39 @@ CASES = {
         (1.0, 0.1),
         lambda x, y: ref.coordinate_betting(x, y, SLOPE, 6.0, 1.0),
         (0.6,),
+        theorems=("betting_regret",),
+    ),
+    "scale free on a ball": Case(
+        LINEAR(lambda radius: olx.scale_free(mirrors.euclidean(sets.ball(radius)))),
+        (2.0, 0.5),
+        lambda x, y: ref.scale_free(x, y, SLOPE, 2.0),
+    ),
+    "freegrad": Case(
+        LINEAR(freegrad),
+        (1.0, 0.1),
+        lambda x, y: ref.freegrad(x, y, SLOPE, 1.0),
+        (0.3,),
+        theorems=("betting_regret",),
+    ),
+    "pistol": Case(
+        LINEAR(pistol),
+        (0.5, 2.0),
+        lambda x, y: ref.pistol(x, y, SLOPE, 0.5, 2.25),
+        (0.15,),
+        theorems=("betting_regret",),
+    ),
+    "erfi betting": Case(
+        LINEAR(erfi_betting),
+        (0.3, 2.0),
+        lambda x, y: ref.erfi_betting(x, y, SLOPE, 0.3),
+        (0.3,),
+        theorems=("betting_regret",),
+    ),
+    "ons betting": Case(
+        LINEAR(ons_betting),
+        (1.0, 0.1),
+        lambda x, y: ref.ons_betting(x, y, SLOPE, 1.0),
+        (0.3,),
         theorems=("betting_regret",),
     ),
     "cocob": Case(LINEAR(cocob), (100.0, 2.0), lambda x, y: ref.cocob(x, y, SLOPE, 100.0)),

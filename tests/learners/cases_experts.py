@@ -8,7 +8,7 @@ import olx
 from olx import losses, schedules
 from olx.regularizers import adagrad
 
-PRIOR = jnp.array([1.0, 2.0, 0.5, 0.5])
+BALL, PRIOR = olx.convex.sets.ball(1.0), jnp.array([1.0, 2.0, 0.5, 0.5])
 
 
 @jax.jit
@@ -70,7 +70,20 @@ EXPERT = {
     "delayed, hedge": experts(olx.meta.delayed(olx.hedge(0.7), 2)),
     "exp3": vertices(olx.experts.exp3(0.2, KEY)),
 }
+FREE = olx.first_order.freegrad()
+
 META = {
+    "constrained": regression(olx.meta.constrained(FREE, BALL), ZEROS, (ZEROS, ONES / 4)),
+    "constrained, box": regression(
+        olx.meta.constrained(FREE, olx.convex.sets.box(-1.0, 1.0)), ZEROS, (ZEROS, ONES / 4)
+    ),
+    "ader": regression(olx.meta.ader(BALL, 2.0, 24), ZEROS, (ZEROS, ONES / 4)),
+    "direction and magnitude": regression(
+        olx.meta.direction_and_magnitude(
+            FREE, olx.first_order.self_confident(olx.mirrors.euclidean(BALL), 0.5, 0.01)
+        )
+    ),
+    "sum of learners": regression(olx.meta.add_learners((FREE, olx.first_order.ons_betting()))),
     "mix": over(
         olx.meta.mix(olx.batch(linear_ogd, eta=jnp.array([0.05, 0.2])), olx.hedge(0.3)),
         ZEROS,

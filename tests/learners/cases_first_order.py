@@ -106,5 +106,12 @@ FIRST_ORDER = {
     "coin betting": logistic(olx.linear(olx.first_order.coin_betting(5.0))),
     "coordinate betting": logistic(olx.linear(olx.first_order.coordinate_betting(5.0))),
     "cocob": logistic(olx.linear(olx.first_order.cocob(2.0))),
+    "freegrad": logistic(olx.linear(olx.first_order.freegrad())),
+    "pistol": logistic(olx.linear(olx.first_order.pistol())),
+    "erfi betting": logistic(olx.linear(olx.first_order.erfi_betting())),
+    "ons betting": logistic(olx.linear(olx.first_order.ons_betting())),
+    "scale free": regression(olx.scale_free()),
+    "scale free, ball": regression(olx.scale_free(BALL)),
+    "normalized betting": logistic(olx.first_order.normalized_betting()),
     "average": regression(olx.meta.average(olx.ogd(0.1), olx.meta.rising())),
 }

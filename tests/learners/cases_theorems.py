@@ -275,6 +275,16 @@ THEOREMS = {
         jnp.full(len(POINTS), 1 / len(POINTS)),
         (jnp.asarray(np.eye(len(POINTS))[18]),),
     ),
+    "ader, path": about(
+        Case(
+            olx.meta.ader(convex.sets.ball(1.0), 2.0, LENGTH),
+            ball_square,
+            IN_BOX,
+            jnp.zeros(2),
+            (np.full((LENGTH, 2), 0.6),),
+        ),
+        olx.theorems.path_regret,
+    ),
     "flh": Case(
         olx.meta.flh(COPIES, 0.5, 7), ball_square, IN_BOX, jnp.zeros(2), tuple(np.eye(14)[::3])
     ),

@@ -246,6 +246,33 @@ GAMES = {
     "coin betting": {
         Mutant("opposite loss", "again", 1.0, 0, 1.0): ("betting_regret",),
     },
+    "freegrad": {
+        Mutant("opposite loss", "again", 1.0, 0, 1.0): ("betting_regret",),
+    },
+    "pistol": {
+        Mutant("opposite loss", "again", 1.0, 0, 1.0): ("betting_regret",),
+    },
+    "erfi betting": {
+        Mutant("opposite loss", "again", 1.0, 0, 1.0): ("betting_regret",),
+    },
+    "ons betting": {
+        Mutant("opposite loss", "again", 1.0, 0, 1.0): ("betting_regret",),
+    },
+    "scale free": {
+        Mutant("opposite loss", "again", 1.0, 0, 1.0): ("telescoped_regret",),
+    },
+    "sum of learners": {
+        Mutant("opposite loss", "again", 1.0, 1, 1.0): ("sum_regret",),
+    },
+    "direction and magnitude": {
+        Mutant("opposite loss", "again", 1.0, 0, 1.0): ("product_regret",),
+    },
+    "constrained": {
+        Mutant("opposite loss", "again", 1.0, 1, 1.0): ("constrained_regret",),
+    },
+    "ader, path": {
+        Mutant("opposite loss", "again", 1.0, 0, 1.0): ("path_regret",),
+    },
     "vaw": {
         Mutant("opposite action", "again", 1.0, 0, 1.0): ("logarithmic_regret",),
     },

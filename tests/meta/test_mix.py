@@ -171,13 +171,17 @@ def started(maker, t):
     return births
 
 
-def adaptive_reference(maker, outcomes, number):
-    """Copies in a dictionary, born and dead as `started` says, each the mean of its outcomes."""
+def adaptive_reference(maker, outcomes, number, warm=False):
+    """Copies in a dictionary, born and dead as `started` says, each the mean of its outcomes.
+
+    warm: whether a copy starts from the last action.
+    """
     copies, weights, actions = {}, {}, []
     for t, y in enumerate(outcomes, start=1):
         alive = {(slot, birth) for slot, birth in started(maker, t).items()}
         new = [name for name in alive if name not in copies]
-        copies = {name: copies.get(name, np.zeros(D)) for name in alive}
+        born = actions[-1] if warm and actions else np.zeros(D)
+        copies = {name: copies.get(name, born) for name in alive}
         if maker is saol:
             enters = {name: min(0.5, 2 ** (-name[0] / 2)) for name in alive}
             weights = {name: weights.get(name, enters[name]) for name in alive}
@@ -223,6 +227,32 @@ def test_copies_are_born_mixed_and_die_as_the_papers_say(adapted, which):
     number = 1.0 if maker is saol else 0.5
     wanted = adaptive_reference(maker, np.asarray(STREAMS[which]), number)
     np.testing.assert_allclose(run.trace.feedback.action[which], wanted, atol=1e-11)
+
+
+WARM = saol(BASE, LEVELS, warm=True)
+
+
+def test_warm_copies_start_from_the_last_action_and_keep_the_bound():
+    rounds = olx.Rounds(None, STREAMS[1])
+    run = olx.rollout(WARM, square, rounds, jnp.zeros(D), record=olx.record.trace)
+    wanted = adaptive_reference(saol, np.asarray(STREAMS[1]), 1.0, warm=True)
+    np.testing.assert_allclose(run.trace.feedback.action, wanted, atol=1e-11)
+    for slot in np.eye(LEVELS):
+        assert olx.certify(WARM, run, slot).holds
+
+
+def test_warm_copies_track_a_target_that_moves_slowly():
+    turn = np.linspace(0, 3, 300)
+    rounds = olx.Rounds(None, 0.9 * np.stack([np.cos(turn), np.sin(turn)], axis=1))
+    slow = olx.md(0.1, BALL)
+    play = lambda warm: olx.rollout(saol(slow, 8, warm=warm), square, rounds, jnp.zeros(2)).total
+    assert play(True) < 0.5 * play(False)
+
+
+def test_warm_copies_of_a_predictor_are_refused():
+    learner = saol(olx.linear(olx.ogd(0.1)), 3, warm=True)
+    with pytest.raises(TypeError, match=r"saol: a copy from the action.* learner of points"):
+        olx.rollout(learner, losses.squared, olx.Rounds(np.ones((4, 2)), np.ones(4)), np.zeros(2))
 
 
 def test_the_regret_to_each_copy_on_its_life_keeps_its_bound(adapted):

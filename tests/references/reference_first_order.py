@@ -5,6 +5,7 @@ that play without rows take a matrix of gradients and return the decisions.
 """
 
 import numpy as np
+from scipy.special import erfi
 
 
 def logistic_slope(score, label):
@@ -261,3 +262,137 @@ def adahedge(losses, start):
         total = total + losses[t]
         decisions.append(w)
     return np.array(decisions), paid
+
+
+def clipped(largest, g):
+    """Cutkosky 2019: clip to the largest gradient so far; the first one is not clipped."""
+    return np.where(largest > 0, np.clip(g, -largest, largest), g)
+
+
+def freegrad(x, y, slope, wealth):
+    """Mhammedi, Koolen 2020, (9), for each coordinate: G is the sum of gradients."""
+    d = x.shape[1]
+    total, variance, first, largest = np.zeros(d), np.zeros(d), np.zeros(d), np.zeros(d)
+
+    def decide(t):
+        s, w = largest > 0, np.zeros(d)
+        g, size, v, h = total[s], np.abs(total[s]), variance[s], largest[s]
+        factor = (2 * v + h * size) * first[s] ** 2 / (2 * (v + h * size) ** 2 * np.sqrt(v))
+        w[s] = -wealth * g * factor * np.exp(size**2 / (2 * v + 2 * h * size))
+        return w
+
+    def learn(t, w, g):
+        nonlocal total, variance, first, largest
+        new = (largest == 0) & (g != 0)
+        first, variance = np.where(new, np.abs(g), first), np.where(new, g**2, variance)
+        told = clipped(largest, g)
+        total, variance = total + told, variance + told**2
+        largest = np.maximum(largest, np.abs(g))
+
+    return play(x, y, slope, decide, learn)
+
+
+def pistol(x, y, slope, b, a):
+    """Orabona 2014 with the factor of Vowpal Wabbit, for each coordinate."""
+    d = x.shape[1]
+    total, sizes, largest = np.zeros(d), np.zeros(d), np.zeros(d)
+
+    def decide(t):
+        s, w = largest > 0, np.zeros(d)
+        alpha = a * largest[s] * (largest[s] + sizes[s])
+        rise = np.exp(total[s] ** 2 / (2 * alpha))
+        w[s] = -b * np.sqrt(sizes[s] * largest[s]) * total[s] / alpha * rise
+        return w
+
+    def learn(t, w, g):
+        nonlocal total, sizes, largest
+        told = clipped(largest, g)
+        total, sizes = total + told, sizes + np.abs(told)
+        largest = np.maximum(largest, np.abs(g))
+
+    return play(x, y, slope, decide, learn)
+
+
+def erfi_betting(x, y, slope, wealth):
+    """Zhang, Cutkosky, Paschalidis 2022, with squares in place of rounds and the time above."""
+    d = x.shape[1]
+    total, squares, largest = np.zeros(d), np.zeros(d), np.zeros(d)
+
+    def decide(t):
+        s, w = largest > 0, np.zeros(d)
+        theta, h = -total[s], largest[s]
+        wide = np.sqrt(theta**2 + h**2)
+        time = squares[s] + h * wide
+        z = theta / np.sqrt(2 * time)
+        heat = np.sqrt(np.pi / 2) * erfi(z)  # the derivative in theta for a fixed time
+        cools = np.exp(z**2) / (2 * np.sqrt(time))  # minus the derivative in time
+        w[s] = wealth * (heat - cools * h * theta / wide)
+        return w
+
+    def learn(t, w, g):
+        nonlocal total, squares, largest
+        told = clipped(largest, g)
+        total, squares = total + told, squares + told**2
+        largest = np.maximum(largest, np.abs(g))
+
+    return play(x, y, slope, decide, learn)
+
+
+def ons_betting(x, y, slope, wealth):
+    """Cutkosky, Orabona 2018, algorithm 1, one bettor at a time."""
+    d = x.shape[1]
+    money, bet, norm, largest = np.zeros(d), np.zeros(d), np.zeros(d), np.zeros(d)
+
+    def learn(t, w, g):
+        for i in np.flatnonzero(g):
+            if largest[i] == 0:
+                money[i], norm[i] = wealth * abs(g[i]), 4 * g[i] ** 2
+            told = clipped(largest[i], g[i])
+            money[i] -= told * w[i]
+            z = told / (1 - told * bet[i])
+            norm[i] += z**2
+            largest[i] = max(largest[i], abs(g[i]))
+            step = 2 / (2 - np.log(3)) * z / norm[i]
+            bet[i] = min(max(bet[i] - step, -0.5 / largest[i]), 0.5 / largest[i])
+
+    return play(x, y, slope, lambda t: bet * money, learn)
+
+
+def normalized_betting(x, y, slope, alpha):
+    """Vowpal Wabbit --coin, with alpha times the largest slope, which all coordinates share."""
+    d = x.shape[1]
+    coins, sizes, reward, high, scores = *np.zeros((4, d)), np.zeros(len(y))
+    steepest, norms = 0.0, 0.0
+
+    def weights(used):
+        most = steepest * high[used]
+        w = np.zeros(d)
+        if steepest > 0:
+            w[used] = coins[used] * (alpha * steepest + reward[used]) / most / (most + sizes[used])
+        return w
+
+    for t in range(len(y)):
+        used = x[t] != 0
+        high = np.maximum(high, np.abs(x[t]))
+        norms += np.sum((x[t, used] / high[used]) ** 2)
+        scores[t] = weights(used) @ x[t] / (norms / (t + 1)) if norms else 0.0
+        now = slope(scores[t], y[t])
+        steepest = max(steepest, abs(now))
+        reward = reward - now * x[t] * weights(used)
+        coins, sizes = coins - now * x[t], sizes + np.abs(now * x[t])
+    return scores
+
+
+def scale_free(x, y, slope, radius):
+    """Orabona, Pal 2018: minus the sum of gradients over the root of their squares, on a ball."""
+    total, squares = np.zeros(x.shape[1]), 0.0
+
+    def decide(t):
+        w = -total / np.sqrt(squares) if squares else total
+        return w * min(1.0, radius / max(np.linalg.norm(w), 1e-300))
+
+    def learn(t, w, g):
+        nonlocal total, squares
+        total, squares = total + g, squares + g @ g
+
+    return play(x, y, slope, decide, learn)

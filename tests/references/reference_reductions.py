@@ -1,0 +1,67 @@
+"""Second implementations of reductions in plain NumPy: each takes gradients, gives decisions."""
+
+import numpy as np
+
+
+class FreeGrad:
+    """Mhammedi, Koolen 2020, for each coordinate, with gradients clipped to the largest so far."""
+
+    def __init__(self, size):
+        self.total, self.variance, self.first, self.largest = np.zeros((4, size))
+
+    def decide(self):
+        w = np.zeros(len(self.total))
+        for i in np.flatnonzero(self.largest):
+            g, v, h = self.total[i], self.variance[i], self.largest[i]
+            wide = v + h * abs(g)
+            rise = np.exp(g**2 / (2 * wide)) * self.first[i] ** 2 / np.sqrt(v)
+            w[i] = -g * (v + wide) / (2 * wide**2) * rise
+        return w
+
+    def learn(self, gradients):
+        for i, g in enumerate(gradients):
+            if self.largest[i] == 0:
+                self.first[i], self.variance[i], told = abs(g), g**2, g
+            else:
+                told = min(max(g, -self.largest[i]), self.largest[i])
+            self.total[i] += told
+            self.variance[i] += told**2
+            self.largest[i] = max(self.largest[i], abs(g))
+
+
+def ball(v):
+    return v / max(np.linalg.norm(v), 1.0)
+
+
+def constrained(gradients, start):
+    """Cutkosky 2020: a step that would lead farther out of the ball loses its outward part."""
+    inner, played = FreeGrad(len(start)), []
+    for g in gradients:
+        z = start + inner.decide()
+        x = ball(z)
+        played.append(x)
+        if not np.array_equal(x, z):
+            n = (z - x) / np.linalg.norm(z - x)
+            g = g - min(g @ n, 0) * n
+        inner.learn(g)
+    return np.array(played)
+
+
+def direction_and_magnitude(gradients, start):
+    """Cutkosky, Orabona 2018, algorithm 2; the direction is that of Orabona, Pal 2018."""
+    size, total, squares, played = FreeGrad(1), np.zeros(len(start)), 0.0, []
+    for g in gradients:
+        y = ball(-total / np.sqrt(squares)) if squares else total
+        played.append(start + size.decide()[0] * y)
+        size.learn([g @ y])
+        total, squares = total + g, squares + g @ g
+    return np.array(played)
+
+
+def add_learners(gradients, start):
+    first, second = FreeGrad(len(start)), direction_and_magnitude(gradients, np.zeros(len(start)))
+    played = []
+    for g, other in zip(gradients, second, strict=True):
+        played.append(start + first.decide() + other)
+        first.learn(g)
+    return np.array(played)
