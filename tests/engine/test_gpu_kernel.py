@@ -256,7 +256,7 @@ FORMS = {
     "dynamic slice": lambda a: lax.dynamic_slice(a, (PLACES[1], PLACES[2]), (2, 3)),
     "set": lambda a: a.at[PLACES].set(a[0]),
     "add at": lambda a: a.at[PLACES, 1].add(1.0),
-    "write a slice": lambda a: lax.dynamic_update_slice(a, a[:2, :2], (1, 9)),
+    "write a slice": jax.vmap(lambda x: lax.dynamic_update_slice(x, x[:2], (9,))),
     "loop": lambda a: jax.vmap(lambda x: lax.while_loop(lambda y: y.sum() < 9, lambda y: y + 1, x))(
         a
     ),

@@ -146,6 +146,14 @@ def join(parts: Sequence[Array], sizes: Sequence[int], axis: int) -> Array:
     return out
 
 
+def stack(parts: Sequence[Array], axis: int) -> Array:
+    return join([lax.expand_dims(x, [axis]) for x in parts], [1] * len(parts), axis)
+
+
+def unstack(x: Array, axis: int, n: int) -> list[Array]:
+    return [entry(x, axis, k) for k in range(n)]
+
+
 def reshape(x: Array, old: Shape, new: Shape) -> Array:
     """An array of true shape `old` with the true shape `new`.
 
@@ -195,22 +203,20 @@ def remainder(p: Array, n: int) -> Array:
     return lax.rem(p, lax.full_like(p, n))
 
 
-def is_nan(x: Array) -> Array | None:
-    """Where `x` is NaN; None for integers."""
-    return x != x if jnp.issubdtype(x.dtype, jnp.floating) else None
+def is_float(x: Array) -> bool:
+    return jnp.issubdtype(x.dtype, jnp.floating)
 
 
 def largest(x: Array, y: Array, sign: int = 1) -> Array:
     """The maximum, or the minimum for `sign` -1; NaN if one is NaN, which Triton would drop."""
     out = (lax.max if sign > 0 else lax.min)(x, y)
-    return out if is_nan(out) is None else where((x != x) | (y != y), x + y, out)
+    return where((x != x) | (y != y), x + y, out) if is_float(out) else out
 
 
 def largest_over(x: Array, axes: Sequence[int], sign: int = 1) -> Array:
     """The same over axes of an array without padding."""
     out = (jnp.max if sign > 0 else jnp.min)(x, axis=tuple(axes))
-    bad = is_nan(x)
-    return out if bad is None else where(sum_over(bad, axes), np.asarray(np.nan, x.dtype), out)
+    return where(sum_over(x != x, axes), np.nan, out) if is_float(x) else out
 
 
 def is_key(kind: Any) -> bool:
