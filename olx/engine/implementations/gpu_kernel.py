@@ -39,22 +39,16 @@ from olx.engine.numbers import repeat_last
 from olx.engine.round import Output, Recorder, context_dtypes
 from olx.engine.view import as_arrays, capacity_of
 
-PER_CHUNK = "one kernel launch per chunk"
-
 
 @cached
 def kernel_program(
     recorder: Recorder, layout: None = None, batched: bool = False, devices: int = 1
 ) -> Program:
     """Play one learner, or a batch of learners, by one kernel per chunk."""
-    play = functools.partial(play_chunk, recorder, batched, interpreted())
-    says = f"{PER_CHUNK}, interpreted: slow, and for tests" if interpreted() else PER_CHUNK
+    interpret = jax.devices()[0].platform != "gpu"
+    play = functools.partial(play_chunk, recorder, batched, interpret)
+    says = "one kernel launch per chunk" + interpret * ", interpreted: slow, and for tests"
     return Program(play, share=spread(devices), says=says)
-
-
-def interpreted() -> bool:
-    """Whether a kernel is interpreted, since there is no GPU."""
-    return jax.devices()[0].platform != "gpu"
 
 
 def play_chunk(
@@ -294,9 +288,11 @@ def _cannot(game: Game) -> str:
 
 
 def _slower(game: Game) -> str:
-    """Why a device has no room for the states of a program."""
-    asked = asked_of(game)
-    return "" if asked is None else cut_of(needs_of(asked), game.configurations or 1).why_not()
+    """Why a device has no room for the states of a program, if the round has a legal form."""
+    asked, count = asked_of(game), game.configurations or 1
+    if asked is None or _refusal(asked, count):
+        return ""
+    return cut_of(needs_of(asked), count).why_not()
 
 
 def asked_of(game: Game) -> Asked | None:

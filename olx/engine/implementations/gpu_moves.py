@@ -5,7 +5,7 @@ parameters of the primitive. It gives the padded result, or all results of a pri
 several. The rules of this table also move random keys: each half of a key is an array of its own.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import jax.numpy as jnp
@@ -110,28 +110,29 @@ def _pad(given, kinds, outs, padding_config):
 def _gather(given, kinds, outs, dimension_numbers, slice_sizes, mode, fill_value=None, **_):
     """The batch axes of the indices first, then the axes of the operand, each at its own start."""
     (x, index), numbers = given, dimension_numbers
-    count, shape = index.ndim - 1, kinds[0].shape
+    count, shape, hidden = index.ndim - 1, kinds[0].shape, numbers.collapsed_slice_dims
     starts = dict(zip(numbers.start_index_map, _columns(index, kinds[1]), strict=True))
-    x, rest = _behind_batch(
-        x, numbers.operand_batching_dims, numbers.start_indices_batching_dims, count
-    )
+    own, theirs = numbers.operand_batching_dims, numbers.start_indices_batching_dims
+    rest = [k for k in range(x.ndim) if k not in own]
+    x = turn(x, [*[own[k] for k in np.argsort(theirs)], *rest])
+    x = lax.expand_dims(x, [k for k in range(count) if k not in theirs])
     x = spread(x, (*index.shape[:-1], *x.shape[count:]), range(x.ndim))
     legal, axis = jnp.asarray(True), count
-    for own in rest:
-        size, top = slice_sizes[own], shape[own] - slice_sizes[own]
-        if own in starts:
-            start = starts[own]
+    for k in rest:
+        size, top, collapsed = slice_sizes[k], shape[k] - slice_sizes[k], k in hidden
+        if k in starts:
+            start = starts[k]
             legal = legal & (start >= 0) & (start <= top)
             start = _legal_start(start, top)
             if size == 1:
                 x = entry(x, axis, spread(start, x.shape, range(count)))
-                x = x if own in numbers.collapsed_slice_dims else lax.expand_dims(x, [axis])
+                x = x if collapsed else lax.expand_dims(x, [axis])
             elif top:
                 index_of = lambda p, start=start: p + spread(start, p.shape, range(count))
                 x = move(x, axis, index_of, power_of_two(size), count)
-        elif own in numbers.collapsed_slice_dims:
+        elif collapsed:
             x = entry(x, axis, 0)
-        axis += own not in numbers.collapsed_slice_dims
+        axis += not collapsed
     batch, window = iter(range(count)), iter(range(count, x.ndim))
     order = [next(window if k in numbers.offset_dims else batch) for k in range(x.ndim)]
     x = turn(x, order)
@@ -190,15 +191,6 @@ def _legal_start(start: Array, top: int) -> Int[Array, "..."]:
 
 def _columns(index: Array, kind: Any) -> list[Array]:
     return [x.astype(jnp.int32) for x in unstack(index, index.ndim - 1, kind.shape[-1])]
-
-
-def _behind_batch(
-    x: Array, own: Sequence[int], theirs: Sequence[int], count: int
-) -> tuple[Array, list[int]]:
-    """`x` with `count` batch axes first: `own`, in the order of `theirs`, and new ones."""
-    rest = [k for k in range(x.ndim) if k not in own]
-    x = turn(x, [*[own[k] for k in np.argsort(theirs)], *rest])
-    return lax.expand_dims(x, [k for k in range(count) if k not in theirs]), rest
 
 
 def _fill_value(dtype: jnp.dtype, given: Any) -> Any:
