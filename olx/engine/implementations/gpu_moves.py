@@ -17,7 +17,7 @@ from olx._refusal import RefusedValue
 from olx.engine.implementations.gpu_padding import (
     entry,
     extreme,
-    is_inside,
+    fill,
     join,
     largest_over,
     move,
@@ -133,13 +133,10 @@ def _gather(given, kinds, outs, dimension_numbers, slice_sizes, mode, fill_value
         elif collapsed:
             x = entry(x, axis, 0)
         axis += not collapsed
-    batch, window = iter(range(count)), iter(range(count, x.ndim))
-    order = [next(window if k in numbers.offset_dims else batch) for k in range(x.ndim)]
-    x = turn(x, order)
     if mode == lax.GatherScatterMode.FILL_OR_DROP and starts:
-        axes = [k for k in range(x.ndim) if k not in numbers.offset_dims]
-        x = where(spread(legal, x.shape, axes), x, _fill_value(x.dtype, fill_value))
-    return x
+        x = where(spread(legal, x.shape, range(count)), x, _fill_value(x.dtype, fill_value))
+    batch, window = iter(range(count)), iter(range(count, x.ndim))
+    return turn(x, [next(window if k in numbers.offset_dims else batch) for k in range(x.ndim)])
 
 
 def scatter(given, kinds, outs, dimension_numbers, mode, add=False, **_):
@@ -157,8 +154,8 @@ def scatter(given, kinds, outs, dimension_numbers, mode, add=False, **_):
     new = turn(new, [*[k for k in range(new.ndim) if k not in window], *window])
     new = lax.expand_dims(new, [count + i for i, k in enumerate(rest) if k not in sizes])
     shape = (*index.shape[:-1], *(x.shape[k] for k in rest))
-    mask = is_inside(kinds[1].shape[:-1], range(count))
-    mask = spread(True if mask is None else mask, shape, range(0 if mask is None else count))
+    mask = fill(lax.full(shape[:count], True), kinds[1].shape[:-1], range(count), False)
+    mask = spread(mask, shape, range(count))
     for axis, k in enumerate(rest, count):
         if k not in starts:
             continue

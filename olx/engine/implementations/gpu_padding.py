@@ -8,6 +8,7 @@ the product of both lengths. So a mean still divides by the true length, and nor
 no rule of their own: they are made of sums and maxima.
 """
 
+import functools
 import math
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
@@ -16,7 +17,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
-from jaxtyping import Array, Bool
+from jaxtyping import Array
 
 Shape = Sequence[int]
 
@@ -63,20 +64,11 @@ def where(mask: Any, x: Any, y: Any) -> Array:
     return lax.select(like(mask, jnp.dtype(bool)), like(x, dtype), like(y, dtype))
 
 
-def is_inside(shape: Shape, axes: Sequence[int]) -> Bool[Array, "..."] | None:
-    """Where an array of true `shape` has no padding along `axes`; None if it has none at all."""
-    mask = None
-    for axis in axes:
-        if power_of_two(shape[axis]) != shape[axis]:
-            own = places(padded_shape(shape), axis) < shape[axis]
-            mask = own if mask is None else mask & own
-    return mask
-
-
 def fill(x: Array, shape: Shape, axes: Sequence[int], neutral: Any) -> Array:
-    """`x` with `neutral` in the padding along `axes`."""
-    mask = is_inside(shape, axes)
-    return x if mask is None else where(mask, x, neutral)
+    """`x`, of this true shape, with `neutral` in the padding along `axes`."""
+    odd = [axis for axis in axes if power_of_two(shape[axis]) != shape[axis]]
+    inside = [places(padded_shape(shape), axis) < shape[axis] for axis in odd]
+    return where(functools.reduce(lax.bitwise_and, inside), x, neutral) if odd else x
 
 
 def extreme(dtype: jnp.dtype, sign: int) -> Any:

@@ -29,7 +29,7 @@ _SHARED = {"transpose", "cumsum", "dot_general"}  # operands pass through shared
 _WARP = 32  # threads
 _REGISTERS = 65_536  # of a multiprocessor
 _REGISTERS_THREAD = 255
-_SHARED_BYTES = {"A100": 163 * 1024, "RTX 4090": 99 * 1024}  # that a program can have
+_SHARED_BYTES = 99 * 1024  # that a program can have
 
 
 class Resources(NamedTuple):
@@ -52,9 +52,10 @@ class Cut(NamedTuple):
         """Why a device has no room for it; empty if an A100 and an RTX 4090 have."""
         if self.registers > min(_REGISTERS_THREAD, _REGISTERS // (_WARP * self.warps)):
             return f"the state leaves the registers: a thread needs about {self.registers} of them"
-        least = min(_SHARED_BYTES.values())
-        if self.shared > least:
-            return f"a round needs {self.shared >> 10} KB of shared memory, of {least >> 10}"
+        if self.shared > _SHARED_BYTES:
+            return (
+                f"a round needs {self.shared >> 10} KB of shared memory, of {_SHARED_BYTES >> 10}"
+            )
         return ""
 
 
