@@ -26,7 +26,6 @@ from olx._memory import equations, refuse_large_arrays
 from olx.engine import tuning
 from olx.engine.device import accelerated
 from olx.engine.numbers import Leaves, Structure
-from olx.engine.reductions import with_long_reductions
 from olx.engine.round import Output
 from olx.engine.view import View, arrays_map
 
@@ -54,6 +53,8 @@ class Program:
     says: what a call is, in words, if the function is a kernel itself; it is then used as it is.
     level: of the optimizations of LLVM in the fast form. At 3 it unrolls short loops before it
         vectorizes them, and then it leaves square roots and quotients scalar.
+    trees: whether XLA may make trees of its reductions. These are faster for sums of some lanes,
+        and slower for the lengths of `olx.engine.reductions`.
     """
 
     function: Callable
@@ -62,6 +63,7 @@ class Program:
     host: Callable[[Structure, int], Callable] | None = None
     says: str = ""
     level: int = 3
+    trees: bool = False
 
     def forms(self, game: Leaves) -> "Forms":
         return _forms(self, game.structure)
@@ -83,7 +85,7 @@ class Forms:
         self.form = "one kernel" if fast is None else "blocks of rounds"
         whole = _of_numbers(*(as_kernel, function) if fast is None else (_reading, fast), *of)
         self._host, self._structure = program.host, structure
-        self._fast = _compiled(whole, program.level)
+        self._fast = _compiled(whole, program.level, program.trees)
         self._refusals: dict[Any, str] = {}
 
     def choose(self, width: int, *arguments: object) -> tuple[Callable, str]:
@@ -137,9 +139,10 @@ def as_kernel(function: Callable, donated: bool = False) -> Callable:
     return lambda *arguments: set_xla_metadata(inner(*arguments), **_ATTRIBUTES)
 
 
-def _compiled(function: Callable, level: int = 3) -> Any:
+def _compiled(function: Callable, level: int = 3, trees: bool = False) -> Any:
+    disabled = "dot-library-rewriter" + ("" if trees else ",tree_reduction_rewriter")
     options: dict[str, Any] = {
-        "xla_disable_hlo_passes": "dot-library-rewriter,tree_reduction_rewriter",
+        "xla_disable_hlo_passes": disabled,
         "xla_backend_optimization_level": level,
     }
     return jax.jit(function, compiler_options=options, donate_argnums=0)
@@ -221,8 +224,6 @@ def over_rounds(
         state, seen = one(state, i)
         return state, added(lambda rows, row: put(rows, row, i), out, seen)
 
-    if not unavailable():
-        one = with_long_reductions(one, state, FIRST)
     low, high = (0, capacity) if span is None else (span[0], span[1])
     shapes = jax.eval_shape(one, state, FIRST)[1]
     return lax.fori_loop(low, high, step, (state, nothing(shapes, capacity)))

@@ -207,8 +207,8 @@ def _cannot(game: Game) -> str:
 def _slower(game: Game) -> str:
     """Why the game is not short.
 
-    A compiled program is faster from its second call on. To compile it takes .1 s, and NumPy loses
-    less than .1 ms per call in a game of a few rounds; in one of hundreds it loses milliseconds.
+    A compiled program is faster from its second call on. To compile it takes .1 s and more, and
+    NumPy loses .1 to .4 ms per call in a game of 16 rounds; in one of hundreds, milliseconds.
     """
     most = tuning.HOST_ROUNDS
     if not isinstance(game.rounds, Rounds) or len(jax.tree.leaves(game.rounds)[0]) > most:

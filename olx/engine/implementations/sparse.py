@@ -69,7 +69,7 @@ def sparse_program(
     """
     over = jax.vmap if batched else alone
     play = functools.partial(_play, forms[batched], over, recorder, layout)
-    return Program(play, share=spread(devices, AXES), level=tuning.SPARSE_LEVEL)
+    return Program(play, share=spread(devices, AXES), level=tuning.SPARSE_LEVEL, trees=True)
 
 
 def _play(
