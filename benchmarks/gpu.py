@@ -20,11 +20,12 @@ import olx
 from benchmarks import data
 from benchmarks.dense import HINGE, adaptive, descent
 from benchmarks.harness import Contestant, Group
+from olx._memory import equations, inner_programs
+from olx.engine import numbers
 from olx.engine.arguments import check_batch
 from olx.engine.game import game_of
 from olx.engine.implementations import gpu_kernel
-from olx.engine.implementations.gpu_resources import Resources, cut_of
-from olx.engine.numbers import numbers_of
+from olx.engine.implementations.gpu_resources import FREE, cut_of, numbers_of
 from olx.engine.round import Recorder
 
 TOTALS = olx.keep.totals
@@ -43,6 +44,21 @@ ISSUED = 4 * 32 * 0.5  # instructions per cycle and processor: half of the peak
 ADDRESSES = 1.2  # instructions in all, per instruction that computes
 ROUND_CYCLES = 420  # of a round without reductions: the chain of its operations
 REDUCTION_CYCLES = 170  # of a sum over threads: shuffles, shared memory, a barrier
+
+
+SLOW = {
+    "acos", "asin", "atan", "atan2", "cbrt", "cos", "cosh", "div", "erf_inv", "exp", "exp2",
+    "expm1", "log", "log1p", "logistic", "pow", "rem", "rsqrt", "sin", "sinh", "sqrt", "tan",
+    "tanh",
+}  # fmt: skip
+SLOW_INSTRUCTIONS = 8  # about as many for one of these
+
+
+class Work(NamedTuple):
+    """The work of a round of one configuration."""
+
+    instructions: int  # one for each number that is computed, 8 for a root or a quotient
+    reductions: int  # sums and maxima: barriers between threads
 
 
 class Case(NamedTuple):
@@ -95,7 +111,8 @@ def _batch(case: Case, count: int) -> olx.Batch:
 
 def _count(group: Group, case: Case) -> None:
     """Rows of what a round needs, and of what follows on paper."""
-    needs = needs_of(case)
+    asked = _asked(case)
+    needs, work = gpu_kernel.needs_of(asked), work_of(asked)
     for count in (1, 1000, 100_000):
         cut = cut_of(needs, count)
         name = f"{case.name}, N={count:,}"
@@ -103,30 +120,55 @@ def _count(group: Group, case: Case) -> None:
             f"1 launch per chunk; blocks of {cut.block}, {cut.warps} warps, "
             f"about {cut.registers} registers per thread, {cut.shared / 1024:.1f} KB shared"
         )
-        group.note(name, "instructions", needs.instructions, note=note)
+        group.note(name, "instructions", work.instructions, note=note)
         for device in DEVICES:
-            speed = rounds_per_second(needs, count, device)
+            speed = rounds_per_second(work, count, device)
             group.note(name, f"{device.name}, on paper", speed / 1e3, unit="k rounds/s")
 
 
-def needs_of(case: Case) -> Resources:
-    """What a round of one configuration needs."""
-    numbers = numbers_of(_batch(case, 2).learners, case.loss, check_batch, stacked=True)
-    game = game_of("sweep", numbers, case.rounds, case.start, Recorder())
+def _asked(case: Case) -> gpu_kernel.Asked:
+    learners = numbers.numbers_of(_batch(case, 2).learners, case.loss, check_batch, stacked=True)
+    game = game_of("sweep", learners, case.rounds, case.start, Recorder())
     asked = gpu_kernel.asked_of(game)
     assert asked is not None
-    return gpu_kernel.needs_of(asked)
+    return asked
 
 
-def rounds_per_second(needs: Resources, count: int, device: Device) -> float:
+def work_of(asked: gpu_kernel.Asked) -> Work:
+    """The work of a round, counted in its legal form."""
+    program = gpu_kernel.legal_round(asked, 1).program.jaxpr
+    names = [one.primitive.name for one in equations(program)]
+    reductions = sum(name.startswith("reduce_") or name == "cumsum" for name in names)
+    return Work(_instructions(program), reductions)
+
+
+def _instructions(jaxpr: Any) -> int:
+    """Instructions of a round; a loop that ends at a tolerance counts once."""
+    total = 0
+    for one in jaxpr.eqns:
+        name = one.primitive.name
+        inner = sum(_instructions(getattr(own, "jaxpr", own)) for own in inner_programs(one))
+        size = sum(map(numbers_of, one.outvars))
+        if name.startswith(("reduce_", "cum")):
+            size = sum(map(numbers_of, one.invars))
+        elif name == "dot_general":
+            size *= one.invars[0].aval.shape[-1]
+        elif name in FREE or inner:
+            size = 0
+        times = one.params.get("length", 1) if name == "scan" else 1
+        total += inner * times + size * (SLOW_INSTRUCTIONS if name in SLOW else 1)
+    return total
+
+
+def rounds_per_second(work: Work, count: int, device: Device) -> float:
     """On paper: the longer of the chain of a round and the instructions of all configurations.
 
     A row comes from the cache a round before it is needed, and its bytes never take longest here.
     """
-    chain = ROUND_CYCLES + REDUCTION_CYCLES * needs.reductions
-    each = needs.instructions * ADDRESSES / ISSUED
-    work = each * -(-count // device.processors)
-    return device.gigahertz * 1e9 / max(chain, work)
+    chain = ROUND_CYCLES + REDUCTION_CYCLES * work.reductions
+    each = work.instructions * ADDRESSES / ISSUED
+    issue = each * -(-count // device.processors)
+    return device.gigahertz * 1e9 / max(chain, issue)
 
 
 def _race(group: Group, case: Case, count: int) -> None:

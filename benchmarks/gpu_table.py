@@ -19,6 +19,7 @@ import jax.numpy as jnp
 import numpy as np
 
 import olx
+from benchmarks.gpu import work_of
 from olx.engine.arguments import check_game
 from olx.engine.game import game_of
 from olx.engine.implementations import gpu_kernel
@@ -69,7 +70,7 @@ def _row(case: Any, dtype: Any) -> tuple[str, bool | None]:
     state = _difference(*map(jax.tree.leaves, (seen.state, wanted.state)))
     registers = cut_of(needs, 1).registers
     words = f"losses {paid:.0e}, state {state:.0e}; {needs.live} live numbers, "
-    words += f"{registers} registers, {needs.instructions:,} instructions"
+    words += f"{registers} registers, {work_of(asked).instructions:,} instructions"
     return words if paid <= LARGEST[dtype] else f"OTHER LOSSES, {words}", paid <= LARGEST[dtype]
 
 

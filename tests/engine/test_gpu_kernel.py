@@ -185,6 +185,13 @@ def test_on_a_gpu_it_is_taken_and_a_version_that_does_not_fit_is_a_reason(monkey
     olx._cache.clear()
 
 
+def test_on_a_gpu_a_round_without_a_legal_form_is_played_by_the_plain_loop(monkeypatch):
+    monkeypatch.setattr(jax, "default_backend", lambda: "gpu")
+    learner, loss, rounds, params, *_ = TABLE["omd schatten"]
+    numbers = numbers_of(learner, loss, check_game)
+    assert choose(game_of("run", numbers, rounds, params, Recorder())).name == "dense"
+
+
 def chunk(make, count, span=None):
     """The program of a chunk, lowered for CUDA as on a machine with a GPU."""
     batch = olx.batch(make, eta=jnp.geomspace(0.01, 0.5, count))
@@ -216,7 +223,7 @@ def test_all_shapes_inside_a_kernel_are_powers_of_two(retune):
 @pytest.mark.parametrize("live", [10, 200, 5000, 40_000])
 @pytest.mark.parametrize("count", [1, 1000, 100_000])
 def test_a_kernel_is_cut_to_the_limits_of_the_devices(live, count):
-    needs = gpu_resources.Resources(live, live, 1, 16, False)
+    needs = gpu_resources.Resources(live, 16, False)
     found = gpu_resources.cut_of(needs, count)
     assert not found.why_not()
     assert found.registers <= 255
@@ -256,7 +263,7 @@ FORMS = {
     "dynamic slice": lambda a: lax.dynamic_slice(a, (PLACES[1], PLACES[2]), (2, 3)),
     "set": lambda a: a.at[PLACES].set(a[0]),
     "add at": lambda a: a.at[PLACES, 1].add(1.0),
-    "write a slice": lambda a: lax.dynamic_update_slice(a, a[:2, :2], (1, 9)),
+    "write a slice": jax.vmap(lambda x: lax.dynamic_update_slice(x, x[:2], (9,))),
     "loop": lambda a: jax.vmap(lambda x: lax.while_loop(lambda y: y.sum() < 9, lambda y: y + 1, x))(
         a
     ),

@@ -12,6 +12,7 @@ On other backends the kernel is interpreted: slow, and for tests. It has never r
 import functools
 import itertools
 import textwrap
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import jax
@@ -31,20 +32,12 @@ from olx.engine.implementations.base import Implementation
 from olx.engine.implementations.dense import play_round, spread
 from olx.engine.implementations.gpu_legalize import constants_of, play
 from olx.engine.implementations.gpu_moves import Unfit
-from olx.engine.implementations.gpu_padding import (
-    entry,
-    is_key,
-    join,
-    pad,
-    padded_shape,
-    unpad,
-)
+from olx.engine.implementations.gpu_padding import is_key, pad, padded_shape, unpad
 from olx.engine.implementations.gpu_resources import Cut, Resources, cut_of, resources_of
+from olx.engine.implementations.gpu_rules import unwrap, wrap
 from olx.engine.numbers import repeat_last
 from olx.engine.round import Output, Recorder, context_dtypes
 from olx.engine.view import as_arrays, capacity_of
-
-PER_CHUNK = "one kernel launch per chunk"
 
 
 @cached
@@ -52,14 +45,10 @@ def kernel_program(
     recorder: Recorder, layout: None = None, batched: bool = False, devices: int = 1
 ) -> Program:
     """Play one learner, or a batch of learners, by one kernel per chunk."""
-    play = functools.partial(play_chunk, recorder, batched, interpreted())
-    says = f"{PER_CHUNK}, interpreted: slow, and for tests" if interpreted() else PER_CHUNK
+    interpret = jax.devices()[0].platform != "gpu"
+    play = functools.partial(play_chunk, recorder, batched, interpret)
+    says = "one kernel launch per chunk" + interpret * ", interpreted: slow, and for tests"
     return Program(play, share=spread(devices), says=says)
-
-
-def interpreted() -> bool:
-    """Whether a kernel is interpreted, since there is no GPU."""
-    return jax.devices()[0].platform != "gpu"
 
 
 def play_chunk(
@@ -76,13 +65,14 @@ def play_chunk(
     rounds = as_arrays(rounds, capacity_of(rounds) if span is None else span[1])
     leaves, structures = zip(*map(jax.tree.flatten, (learner, state, loss, rounds)), strict=True)
     own, held, other, rows = leaves
-    count, kinds = own[0].shape[0] if batched else 1, _kinds(batched, *leaves)
+    kinds = tuple(map(_kinds, leaves, (batched, batched, 0, 1)))
     asked = Asked(structures, kinds, recorder, jax.config.read("jax_enable_x64"))
-    size = cut_of(needs_of(asked), count)
-    found = legal_round(asked, size.block)
+    count = own[0].shape[0] if batched else 1
+    cut = cut_of(needs_of(asked), count)
+    found = legal_round(asked, cut.block)
     if not batched:
         own, held = ([jnp.asarray(leaf)[None] for leaf in part] for part in (own, held))
-    held, seen, alarm = _call(found, size, interpret, count, (own, held, other, rows), span)
+    held, seen, alarm = _call(found, cut, interpret, count, (own, held, other, rows), span)
     if not batched:
         held, alarm = ([leaf[0] for leaf in part] for part in (held, alarm))
         seen = [leaf[:, 0] for leaf in seen]
@@ -122,27 +112,32 @@ def legal_round(asked: Asked, block: int) -> LegalRound:
 
     def legal(constants: list[Array], *given: Array) -> list[Array]:
         known = dict(zip(held, constants, strict=True))
-        values = map(_value, given, closed.in_avals)
-        return list(map(_numbers, play(closed, known, *values), closed.out_avals))
+        pairs = zip(given, closed.in_avals, strict=True)
+        values = [wrap(x) if is_key(kind) else x for x, kind in pairs]
+        pairs = zip(play(closed, known, *values), closed.out_avals, strict=True)
+        return [unwrap(x) if is_key(kind) else x for x, kind in pairs]
 
     own = lambda value: np.asarray(value, canonicalize_dtype(value.dtype))
     constants = list(map(own, held.values()))  # not of JAX: this may be called inside of a trace
-    padded = lambda kind: _struct(padded_shape(kind.shape), kind)
-    program = jax.make_jaxpr(legal)(list(map(padded, constants)), *map(padded, closed.in_avals))
+    program = jax.make_jaxpr(legal)(list(map(_padded, constants)), *map(_padded, closed.in_avals))
     return LegalRound(program, constants, closed.out_avals, output)
 
 
 @cached
 def _traced_round(asked: Asked, block: int) -> tuple[Any, Any]:
     """A closed jaxpr of a round, and the structure of its output."""
-    lead = (block,), (block,), (), ()
-    given = [
-        [jax.ShapeDtypeStruct((*axes, *shape), dtype, weak_type=weak) for shape, dtype, weak in own]
-        for axes, own in zip(lead, asked.kinds, strict=True)
-    ]
     function = functools.partial(_round, asked, block)
+    given = _structs(asked, (block,), (block,), (), ())
     closed, shapes = jax.make_jaxpr(function, return_shape=True)(*given)
     return closed, jax.tree.structure(shapes[1])
+
+
+def _structs(asked: Asked, *leads: tuple[int, ...]) -> list[list[Any]]:
+    """The leaves of a round as shapes, with first axes for each of the four parts."""
+    return [
+        [jax.ShapeDtypeStruct((*lead, *shape), dtype, weak_type=weak) for shape, dtype, weak in own]
+        for lead, own in zip(leads, asked.kinds, strict=True)
+    ]
 
 
 def _round(
@@ -167,16 +162,16 @@ def _call(
     cut: Cut,
     interpret: bool,
     count: int,
-    leaves: tuple[list[Array], ...],
-    span: Int[Array, "2"] | None,
-) -> tuple[list[Array], list[Array], list[Array]]:
+    leaves: Sequence[list[Array]],
+    span: Int[Array, "2"] | None = None,
+) -> list[list[Array]]:
     """The states of `count` configurations, the output of each round, and the alarm."""
     from jax.experimental import pallas  # imported here, since most runs do not need it
     from jax.experimental.pallas import triton
 
     own, held, other, rows = leaves
     short = -count % cut.block  # the last configuration again fills the last program
-    every, stacked = count + short, lambda leaf: pad(repeat_last(_data(leaf), short), 1)
+    stacked = lambda leaf: pad(repeat_last(_data(leaf), short), 1)
     given = (
         list(map(pad, found.constants)),
         [] if span is None else [span],
@@ -185,54 +180,45 @@ def _call(
         list(map(stacked, own)),
         list(map(stacked, held)),
     )
-    capacity = given[3][0].shape[0]
-    states, seen, alarm = _parts(found.kinds, [len(held), found.output.num_leaves])
-    results = (
-        [_padded_struct((every,), kind) for kind in states],
-        [_padded_struct((capacity, every), kind) for kind in seen],
-        [jax.ShapeDtypeStruct((every,), jnp.int32) for _ in alarm],
-    )
+    flat, counts = [leaf for part in given for leaf in part], [len(part) for part in given]
+    capacity, first = given[3][0].shape[0], len(flat) - len(held)
+    results = [len(held), found.output.num_leaves]
+    is_output = [i in range(len(held), sum(results)) for i in range(len(found.kinds))]
+    lead = lambda output, count: (capacity, count) if output else (count,)
 
     def block(leaf: Any, axis: int) -> Any:
         """A block of configurations along `axis`, at the number of the program; all for axis -1."""
         shape = [cut.block if k == axis else n for k, n in enumerate(leaf.shape)]
         return pallas.BlockSpec(shape, lambda g: [g if k == axis else 0 for k in range(leaf.ndim)])
 
-    whole = [block(leaf, -1) for part in given[:4] for leaf in part]
-    blocks = [block(leaf, 0) for part in given[4:] for leaf in part]
-    first = len(whole) + len(own)
+    out_shape = [
+        _padded(kind, lead(output, count + short))
+        for kind, output in zip(found.kinds, is_output, strict=True)
+    ]
     call = pallas.pallas_call(
-        functools.partial(_kernel, found, cut.block, capacity, [len(part) for part in given]),
-        grid=(every // cut.block,),
-        in_specs=[*whole, *blocks],
-        out_specs=[block(leaf, i == 1) for i, part in enumerate(results) for leaf in part],
-        out_shape=[leaf for part in results for leaf in part],
+        functools.partial(_kernel, found, cut.block, capacity, [*counts, *results]),
+        grid=((count + short) // cut.block,),
+        in_specs=[block(leaf, 0 if i >= first - len(own) else -1) for i, leaf in enumerate(flat)],
+        out_specs=list(map(block, out_shape, is_output)),
+        out_shape=out_shape,
         input_output_aliases={first + i: i for i in range(len(held))},
         interpret=interpret,
         compiler_params=None if interpret else triton.CompilerParams(num_warps=cut.warps),
         name="olx_rounds",
     )
-    states_after, outputs, alarms = _parts(
-        call(*(leaf for part in given for leaf in part)), [len(held), len(seen)]
-    )
-    return (
-        [_true(leaf, (count,), kind) for leaf, kind in zip(states_after, states, strict=True)],
-        [_true(leaf, (capacity, count), kind) for leaf, kind in zip(outputs, seen, strict=True)],
-        [leaf[:count] > 0 for leaf in alarms],
-    )
+    seen = zip(call(*flat), is_output, found.kinds, strict=True)
+    return _parts([_true(leaf, lead(output, count), kind) for leaf, output, kind in seen], results)
 
 
 def _kernel(
     found: LegalRound, block: int, capacity: int, counts: list[int], *references: Any
 ) -> None:
     """The rounds of one block of configurations; its arguments are references into memory."""
-    states, outputs = counts[-1], found.output.num_leaves
-    constants, span, other, rows, own, held, after, written, alarms = _parts(
-        list(references), [*counts, states, outputs]
-    )
-    load = lambda parts: [reference[...] for reference in parts]
+    parts = _parts(references, counts)
+    constants, span, other, rows, own, held, after, written, alarms = parts
+    load = lambda references: [reference[...] for reference in references]
     constants, own, start = load(constants), load(own), load(held)
-    inputs = found.program.in_avals[len(constants) + len(own) + states :]
+    inputs = found.program.in_avals[len(constants) + len(own) + len(start) :]
     other = [ref[...] if kind.shape else ref[0] for ref, kind in zip(other, inputs, strict=False)]
     low, high = (span[0][0], span[0][1]) if span else (0, capacity)
     at = lambda reference, t: (t, *[slice(None)] * (len(reference.shape) - 1))
@@ -241,43 +227,32 @@ def _kernel(
     def play_round(t: Array, carry: tuple) -> tuple:
         state, row, bad = carry
         ahead = read(jnp.minimum(t + 1, capacity - 1))
-        state, seen, alarm = _parts(
-            jaxpr_as_fun(found.program)(*constants, *own, *state, *other, *row), [states, outputs]
-        )
+        results = jaxpr_as_fun(found.program)(*constants, *own, *state, *other, *row)
+        state, seen, alarm = _parts(results, counts[-2:])
         for reference, value in zip(written, seen, strict=True):
             reference[at(reference, t)] = value
-        bad = [old | new.astype(jnp.int32) for old, new in zip(bad, alarm, strict=True)]
-        return _without_weak_types(state), ahead, bad
+        bad = [old | new for old, new in zip(bad, alarm, strict=True)]
+        without_weak_types = [lax.convert_element_type(leaf, leaf.dtype) for leaf in state]
+        return without_weak_types, ahead, bad
 
-    none = [lax.full((block,), 0, jnp.int32) for _ in alarms]
+    none = [lax.full((block,), False) for _ in alarms]
     first = start, read(jnp.minimum(low, capacity - 1)), none
     state, _, bad = lax.fori_loop(low, high, play_round, first)
     for reference, value in zip((*after, *alarms), (*state, *bad), strict=True):
         reference[...] = value
 
 
-def _parts(values: list[Any], counts: list[int]) -> list[list[Any]]:
-    """The list in pieces of these lengths, and the rest."""
+def _parts(values: Sequence[Any], counts: list[int]) -> list[list[Any]]:
+    """The values in lists of these lengths, and the rest."""
     ends = [0, *itertools.accumulate(counts), len(values)]
     return [list(values[low:high]) for low, high in itertools.pairwise(ends)]
 
 
-def _without_weak_types(values: list[Array]) -> list[Array]:
-    return [lax.convert_element_type(value, value.dtype) for value in values]
-
-
-def _kinds(batched: bool, own: list, held: list, other: list, rows: list) -> tuple:
-    lead = batched, batched, False, True
-    return tuple(
-        tuple(_kind(leaf, axes) for leaf in part)
-        for part, axes in zip((own, held, other, rows), lead, strict=True)
-    )
-
-
-def _kind(leaf: Any, lead: int) -> Kind:
-    if isinstance(leaf, int | float):
-        return (), jnp.result_type(type(leaf)), True
-    return leaf.shape[lead:], leaf.dtype, getattr(leaf, "weak_type", False)
+def _kinds(leaves: list, lead: int) -> tuple[Kind, ...]:
+    """The kinds of leaves without their first `lead` axes."""
+    number = lambda leaf: ((), jnp.result_type(type(leaf)), True)
+    array = lambda leaf: (leaf.shape[lead:], leaf.dtype, getattr(leaf, "weak_type", False))
+    return tuple((number if isinstance(leaf, int | float) else array)(leaf) for leaf in leaves)
 
 
 def _data(leaf: Any) -> Array:
@@ -294,30 +269,12 @@ def _true(leaf: Array, lead: tuple[int, ...], kind: Any) -> Array:
     return jax.random.wrap_key_data(unpad(leaf, (*shape, 2)), impl="threefry2x32")
 
 
-def _padded_struct(lead: tuple[int, ...], kind: Any) -> jax.ShapeDtypeStruct:
-    """The shape of a result of the kernel, with the axes `lead` in place of the block."""
-    return _struct((*lead, *padded_shape(kind.shape[1:])), kind)
-
-
-def _struct(shape: tuple[int, ...], kind: Any) -> jax.ShapeDtypeStruct:
+def _padded(kind: Any, lead: tuple[int, ...] | None = None) -> jax.ShapeDtypeStruct:
+    """A padded argument of a legal round; for a kernel, with `lead` in place of the first axis."""
+    shape = padded_shape(kind.shape) if lead is None else (*lead, *padded_shape(kind.shape[1:]))
     if is_key(kind):
         return jax.ShapeDtypeStruct((*shape, 2), jnp.uint32)
     return jax.ShapeDtypeStruct(shape, kind.dtype)
-
-
-def _value(data: Array, kind: Any) -> Any:
-    """A padded array as the rules take it: keys as a pair of arrays."""
-    if not is_key(kind):
-        return data
-    return entry(data, data.ndim - 1, 0), entry(data, data.ndim - 1, 1)
-
-
-def _numbers(value: Any, kind: Any) -> Array:
-    """The inverse of `_value`."""
-    if not is_key(kind):
-        return value
-    axis = value[0].ndim
-    return join([lax.expand_dims(word, [axis]) for word in value], [1, 1], axis)
 
 
 def _cannot(game: Game) -> str:
@@ -331,9 +288,11 @@ def _cannot(game: Game) -> str:
 
 
 def _slower(game: Game) -> str:
-    """Why a device has no room for the states of a program."""
-    asked = asked_of(game)
-    return "" if asked is None else cut_of(needs_of(asked), game.configurations or 1).why_not()
+    """Why a device has no room for the states of a program, if the round has a legal form."""
+    asked, count = asked_of(game), game.configurations or 1
+    if asked is None or _refusal(asked, count):
+        return ""
+    return cut_of(needs_of(asked), count).why_not()
 
 
 def asked_of(game: Game) -> Asked | None:
@@ -346,10 +305,11 @@ def asked_of(game: Game) -> Asked | None:
     except (AttributeError, IndexError, TypeError, ValueError):
         return None
     held, state = jax.tree.flatten(game.state)
-    kinds = _kinds(game.batched, leaves.own, held, leaves.other, [])[:3]
+    lead = game.batched, game.batched, 0
+    kinds = map(_kinds, (leaves.own, held, leaves.other), lead)
     shown = tuple((shape, dtype, False) for shape, dtype in zip(rows, dtypes, strict=True))
-    form = jax.tree.structure(first)
-    structures = leaves.structure.learner, state, leaves.structure.loss, form
+    form = leaves.structure
+    structures = form.learner, state, form.loss, jax.tree.structure(first)
     return Asked(structures, (*kinds, shown), game.recorder, jax.config.read("jax_enable_x64"))
 
 
@@ -362,7 +322,9 @@ def _refusal(asked: Asked, count: int) -> str:
         return ""  # the program of the round fails in the same way, and its error is better
     try:
         cut = cut_of(needs_of(asked), count)
-        _lower(legal_round(asked, cut.block), cut, asked)
+        call = functools.partial(_call, legal_round(asked, cut.block), cut, False, cut.block)
+        leaves = _structs(asked, (cut.block,), (cut.block,), (), (1,))  # of one block and one round
+        jax.jit(call).trace(leaves).lower(lowering_platforms=("cuda",))
     except Unfit as error:
         return str(error)
     except Exception as error:
@@ -371,17 +333,6 @@ def _refusal(asked: Asked, count: int) -> str:
             f"jax {jax.__version__} has no GPU form of a round ({type(error).__name__}: {reason})"
         )
     return ""
-
-
-def _lower(found: LegalRound, cut: Cut, asked: Asked) -> None:
-    """Lower the kernel of one block and one round for a GPU, which need not be there."""
-    lead = (cut.block,), (cut.block,), (), (1,)
-    leaves = [
-        [jax.ShapeDtypeStruct((*axes, *shape), dtype) for shape, dtype, _ in own]
-        for axes, own in zip(lead, asked.kinds, strict=True)
-    ]
-    call = lambda leaves: _call(found, cut, False, cut.block, leaves, None)
-    jax.jit(call).trace(tuple(leaves)).lower(lowering_platforms=("cuda",))
 
 
 GPU_KERNEL = Implementation(

@@ -15,39 +15,38 @@ from jax.core import Tracer
 from jaxtyping import Array
 
 from olx._memory import inner_programs
-from olx.engine.implementations.gpu_moves import MOVES, MOVES_OF_NUMBERS, Unfit
+from olx.engine.implementations.gpu_moves import MOVES, Unfit
 from olx.engine.implementations.gpu_padding import entry, fill, is_key, padded_shape, places, where
 from olx.engine.implementations.gpu_rules import ELEMENTWISE, KEYS, RULES, check_generator
 
 Value = Any  # a padded array, the two words of keys, or a number that is known while tracing
 Constants = dict[int, Array]  # the padded arrays that a program holds, by the `id` of the original
 _PROGRAM = ("jaxpr", "call_jaxpr", "fun_jaxpr")  # the parameter of a call
+_SAME = {"copy", "optimization_barrier", "random_clone", "sharding_constraint", "stop_gradient"}
 
 
-def play(program: Any, constants: Constants, *given: Value) -> list[Value]:
+def play(program: Any, constants: Constants, *given: Value) -> Sequence[Value]:
     """The results of a closed jaxpr on padded arguments.
 
     constants: the arrays of `constants_of`, padded, as the kernel has them.
     """
     jaxpr = getattr(program, "jaxpr", program)
-    known = dict(zip(jaxpr.invars, given, strict=True))
-    for variable, held in zip(jaxpr.constvars, getattr(program, "consts", ()), strict=True):
-        if is_key(variable.aval):
+
+    def constant(value: Any, kind: Any) -> Value:
+        if is_key(kind):
             raise Unfit("a key that a function holds has no legal form; make it one of `hparams`")
-        own = variable.aval.dtype
-        known[variable] = constants[id(held)] if np.ndim(held) else np.asarray(held, own)
+        return constants[id(value)] if np.ndim(value) else np.asarray(value, kind.dtype)
 
     def read(atom: Any) -> Value:
-        if not hasattr(atom, "val"):
-            return known[atom]
-        return (
-            constants[id(atom.val)] if np.ndim(atom.val) else np.asarray(atom.val, atom.aval.dtype)
-        )
+        return constant(atom.val, atom.aval) if hasattr(atom, "val") else known[atom]
 
+    known = dict(zip(jaxpr.invars, given, strict=True))
+    for variable, value in zip(jaxpr.constvars, getattr(program, "consts", ()), strict=True):
+        known[variable] = constant(value, variable.aval)
     for equation in jaxpr.eqns:
-        results = _equation(equation, constants, [read(atom) for atom in equation.invars])
+        results = _equation(equation, constants, list(map(read, equation.invars)))
         known.update(zip(equation.outvars, results, strict=True))
-    return [read(atom) for atom in jaxpr.outvars]
+    return list(map(read, jaxpr.outvars))
 
 
 def constants_of(program: Any) -> dict[int, Any]:
@@ -71,50 +70,43 @@ def _equation(equation: Any, constants: Constants, given: list[Value]) -> Sequen
     keys = [kind for kind in (*kinds, *outs) if is_key(kind)]
     for kind in keys:
         check_generator(kind)
+    if name in _SAME:
+        return given
     if name in _HOLDERS:
-        return _HOLDERS[name](constants, given, kinds, outs, **params)
+        return _HOLDERS[name](constants, given, outs, **params)
     if inner := next((params[key] for key in _PROGRAM if key in params), None):
         return play(inner, constants, *given)
-    if name in KEYS:
-        return KEYS[name](given, kinds, outs, **params)
-    if keys:
-        return _move_keys(name, given, kinds, outs, params)
+    several = equation.primitive.multiple_results
+    if keys and name not in KEYS:
+        if name not in MOVES:
+            raise Unfit(f"{name} of keys has no legal form")
+        word = lambda i: [value[i] if isinstance(value, tuple) else value for value in given]
+        both = [MOVES[name](word(i), kinds, outs, **params) for i in (0, 1)]
+        return list(zip(*both, strict=True)) if several else [tuple(both)]
     if not any(map(_is_traced, given)) and not any(kind.shape for kind in (*kinds, *outs)):
-        return _number(equation, given)
-    for table in (MOVES, MOVES_OF_NUMBERS, RULES):
-        if name in table:
-            return table[name](given, kinds, outs, **params)
-    if name not in ELEMENTWISE:
+        with jax.ensure_compile_time_eval():  # some operations of Triton take no literals
+            results = equation.primitive.bind(*given, **params)
+            return [np.asarray(value) for value in jax.tree.leaves(results)]
+    if name in ELEMENTWISE:
+        return [equation.primitive.bind(*given, **params)]
+    rule = KEYS.get(name) or MOVES.get(name) or RULES.get(name)
+    if rule is None:
         raise Unfit(f"{name} has no legal form")
-    return [equation.primitive.bind(*given, **params)]
-
-
-def _move_keys(name: str, given: list, kinds: list, outs: list, params: dict) -> list[Value]:
-    """Move both words of keys."""
-    if name not in MOVES:
-        raise Unfit(f"{name} of keys has no legal form")
-    word = lambda i: [value[i] if isinstance(value, tuple) else value for value in given]
-    return list(zip(*(MOVES[name](word(i), kinds, outs, **params) for i in (0, 1)), strict=True))
-
-
-def _number(equation: Any, given: list[Value]) -> list[Value]:
-    """Numbers that are known: computed now, since some operations of Triton take no literals."""
-    with jax.ensure_compile_time_eval():
-        results = equation.primitive.bind(*given, **equation.params)
-        return [np.asarray(value) for value in jax.tree.leaves(results)]
+    results = rule(given, kinds, outs, **params)
+    return results if several else [results]
 
 
 def _is_traced(value: Value) -> bool:
     return isinstance(value, Tracer | tuple)
 
 
-def _platform(constants: Constants, given: list, kinds: list, outs: list, platforms: Any, **_):
+def _platform(constants, given, outs, platforms, **_):
     """The branch of a GPU, where a function has one for each platform."""
     fits = (k for k, one in enumerate(platforms) if one is None or "cuda" in one)
     return [np.asarray(next(fits), np.int32)]
 
 
-def _branches(constants: Constants, given: list, kinds: list, outs: list, branches: Any, **_):
+def _branches(constants, given, outs, branches, **_):
     which, *given = given
     if not _is_traced(which):
         return play(branches[int(which)], constants, *given)
@@ -122,51 +114,30 @@ def _branches(constants: Constants, given: list, kinds: list, outs: list, branch
     return lax.switch(which, plays, *map(_array, given))
 
 
-def _while(
-    constants: Constants,
-    given: list,
-    kinds: list,
-    outs: list,
-    cond_nconsts: int,
-    cond_jaxpr: Any,
-    body_nconsts: int,
-    body_jaxpr: Any,
-):
+def _while(constants, given, outs, cond_nconsts, cond_jaxpr, body_nconsts, body_jaxpr):
     """A loop. Of several games in one array each stops by itself, and the loop with the last."""
     asks, given = given[:cond_nconsts], given[cond_nconsts:]
     own, start = given[:body_nconsts], given[body_nconsts:]
     shape = cond_jaxpr.out_avals[0].shape
+    axes = range(len(shape))
     ask = lambda carry: play(cond_jaxpr, constants, *asks, *carry)[0]
 
     def goes_on(carry: tuple) -> Array:
-        if not shape:
-            return ask(carry)
-        return jnp.max(fill(ask(carry), shape, range(len(shape)), False).astype(jnp.int32)) > 0
+        on = ask(carry)
+        return jnp.max(fill(on, shape, axes, False).astype(jnp.int32)) > 0 if shape else on
 
     def body(carry: tuple) -> tuple:
-        new = play(body_jaxpr, constants, *own, *carry)
+        new = tuple(play(body_jaxpr, constants, *own, *carry))
         if not shape:
-            return jax.tree.map(_carried, tuple(new), carry)
+            return jax.tree.map(_carried, new, carry)
         on = ask(carry)
-        axes = tuple(range(len(shape)))
         pick = lambda new, old: where(lax.broadcast_in_dim(on, old.shape, axes), new, old)
-        return jax.tree.map(pick, tuple(new), carry)
+        return jax.tree.map(pick, new, carry)
 
     return lax.while_loop(goes_on, body, tuple(map(_array, start)))
 
 
-def _scan(
-    constants: Constants,
-    given: list,
-    kinds: list,
-    outs: list,
-    jaxpr: Any,
-    length: int,
-    reverse: bool,
-    num_consts: int,
-    num_carry: int,
-    **_: object,
-):
+def _scan(constants, given, outs, jaxpr, length, reverse, num_consts, num_carry, **_):
     """A loop that reads its rows and writes its results by index."""
     own, given = given[:num_consts], given[num_consts:]
     start, rows = given[:num_carry], given[num_carry:]
@@ -188,7 +159,7 @@ def _scan(
     return [*carry, *kept]
 
 
-def _solve(constants: Constants, given: list, kinds: list, outs: list, const_lengths, jaxprs):
+def _solve(constants, given, outs, const_lengths, jaxprs):
     """A linear system, by the program that the caller gave to solve it."""
     skip = const_lengths.matvec + const_lengths.vecmat
     right = given[sum(const_lengths) :]

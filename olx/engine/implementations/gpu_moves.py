@@ -1,11 +1,11 @@
 """Primitives that move elements, on padded arrays: a table from the name to the legal form.
 
 A rule takes the padded operands, their true shapes and dtypes, those of the results, and the
-parameters of the primitive. It gives the padded results. A rule of this table treats all elements
-alike, so it also moves random keys: each half of a key is an array of its own.
+parameters of the primitive. It gives the padded result, or all results of a primitive that has
+several. The rules of this table also move random keys: each half of a key is an array of its own.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import jax.numpy as jnp
@@ -17,8 +17,7 @@ from olx._refusal import RefusedValue
 from olx.engine.implementations.gpu_padding import (
     entry,
     extreme,
-    is_inside,
-    is_nan,
+    fill,
     join,
     largest_over,
     move,
@@ -30,48 +29,32 @@ from olx.engine.implementations.gpu_padding import (
     remainder,
     reshape,
     spread,
+    stack,
     sum_over,
     turn,
+    unstack,
     where,
 )
 
-Rule = Callable[..., Sequence[Any]]
+Rule = Callable[..., Any]
 
 
 class Unfit(RefusedValue):
     """What a kernel has no legal form for, in words that name the primitive."""
 
 
-def _reshape(given, kinds, outs, **_):
-    return [reshape(given[0], kinds[0].shape, outs[0].shape)]
-
-
-def _broadcast(given, kinds, outs, shape, broadcast_dimensions, **_):
-    return [spread(given[0], padded_shape(shape), broadcast_dimensions)]
-
-
-def _transpose(given, kinds, outs, permutation):
-    return [turn(given[0], permutation)]
-
-
-def _same(given, kinds, outs, **_):
-    return given
-
-
 def _select(given, kinds, outs):
     which, out, *cases = given
     for k, case in enumerate(cases, 1):
         out = where(which if which.dtype == bool else which == k, case, out)
-    return [out]
+    return out
 
 
 def _slice(given, kinds, outs, start_indices, limit_indices, strides):
     x = given[0]
-    for axis, (n, start, size) in enumerate(
-        zip(kinds[0].shape, start_indices, outs[0].shape, strict=True)
-    ):
-        x = part(x, axis, n, int(start), size, strides[axis] if strides else 1)
-    return [x]
+    for axis, (n, start) in enumerate(zip(kinds[0].shape, start_indices, strict=True)):
+        x = part(x, axis, n, int(start), outs[0].shape[axis], strides[axis] if strides else 1)
+    return x
 
 
 def _dynamic_slice(given, kinds, outs, slice_sizes, **_):
@@ -79,26 +62,13 @@ def _dynamic_slice(given, kinds, outs, slice_sizes, **_):
     for axis, (n, start, size) in enumerate(zip(kinds[0].shape, starts, slice_sizes, strict=True)):
         if size < n:
             x = part(x, axis, n, _legal_start(start, n - size), size)
-    return [x]
-
-
-def _dynamic_update_slice(given, kinds, outs, **_):
-    x, new, *starts = given
-    mask = jnp.asarray(True)
-    for axis, (n, start, size) in enumerate(
-        zip(kinds[0].shape, starts, kinds[1].shape, strict=True)
-    ):
-        if size < n:
-            low, here = _legal_start(start, n - size), places(x.shape, axis)
-            new = move(new, axis, lambda p, low=low: p - low, x.shape[axis])
-            mask = mask & (here >= low) & (here < low + size)
-    return [where(mask, new, x)]
+    return x
 
 
 def _concatenate(given, kinds, outs, dimension):
     there = [k for k, kind in enumerate(kinds) if kind.size]  # the others are None
     sizes = [kinds[k].shape[dimension] for k in there]
-    return [join([given[k] for k in there], sizes, dimension)]
+    return join([given[k] for k in there], sizes, dimension)
 
 
 def _split(given, kinds, outs, sizes, axis):
@@ -106,20 +76,12 @@ def _split(given, kinds, outs, sizes, axis):
     return [part(given[0], axis, n, int(i), size) for i, size in zip(starts, sizes, strict=False)]
 
 
-def _stack(given, kinds, outs, axis):
-    return [join([lax.expand_dims(x, [axis]) for x in given], [1] * len(given), axis)]
-
-
-def _unstack(given, kinds, outs, axis):
-    return [entry(given[0], axis, k) for k in range(kinds[0].shape[axis])]
-
-
 def _reverse(given, kinds, outs, dimensions):
     x = given[0]
     for axis in dimensions:
         last = kinds[0].shape[axis] - 1
         x = move(x, axis, lambda p, last=last: last - p, x.shape[axis])
-    return [x]
+    return x
 
 
 def _tile(given, kinds, outs, reps):
@@ -127,7 +89,7 @@ def _tile(given, kinds, outs, reps):
     for axis, (n, size) in enumerate(zip(kinds[0].shape, outs[0].shape, strict=True)):
         if size > n:
             x = move(x, axis, lambda p, n=n: remainder(p, n), power_of_two(size))
-    return [x]
+    return x
 
 
 def _pad(given, kinds, outs, padding_config):
@@ -142,44 +104,42 @@ def _pad(given, kinds, outs, padding_config):
             x = move(x, axis, index, power_of_two(size))
         here = places(x.shape, axis) - low
         x = where((here >= 0) & (here < n * step) & (remainder(here, step) == 0), x, value)
-    return [x]
+    return x
 
 
 def _gather(given, kinds, outs, dimension_numbers, slice_sizes, mode, fill_value=None, **_):
     """The batch axes of the indices first, then the axes of the operand, each at its own start."""
     (x, index), numbers = given, dimension_numbers
-    count, shape = index.ndim - 1, kinds[0].shape
+    count, shape, hidden = index.ndim - 1, kinds[0].shape, numbers.collapsed_slice_dims
     starts = dict(zip(numbers.start_index_map, _columns(index, kinds[1]), strict=True))
-    x, rest = _behind_batch(
-        x, numbers.operand_batching_dims, numbers.start_indices_batching_dims, count
-    )
+    own, theirs = numbers.operand_batching_dims, numbers.start_indices_batching_dims
+    rest = [k for k in range(x.ndim) if k not in own]
+    x = turn(x, [*[own[k] for k in np.argsort(theirs)], *rest])
+    x = lax.expand_dims(x, [k for k in range(count) if k not in theirs])
     x = spread(x, (*index.shape[:-1], *x.shape[count:]), range(x.ndim))
     legal, axis = jnp.asarray(True), count
-    for own in rest:
-        size, top = slice_sizes[own], shape[own] - slice_sizes[own]
-        if own in starts:
-            start = starts[own]
+    for k in rest:
+        size, top, collapsed = slice_sizes[k], shape[k] - slice_sizes[k], k in hidden
+        if k in starts:
+            start = starts[k]
             legal = legal & (start >= 0) & (start <= top)
             start = _legal_start(start, top)
             if size == 1:
                 x = entry(x, axis, spread(start, x.shape, range(count)))
-                x = x if own in numbers.collapsed_slice_dims else lax.expand_dims(x, [axis])
+                x = x if collapsed else lax.expand_dims(x, [axis])
             elif top:
                 index_of = lambda p, start=start: p + spread(start, p.shape, range(count))
                 x = move(x, axis, index_of, power_of_two(size), count)
-        elif own in numbers.collapsed_slice_dims:
+        elif collapsed:
             x = entry(x, axis, 0)
-        axis += own not in numbers.collapsed_slice_dims
-    batch, window = iter(range(count)), iter(range(count, x.ndim))
-    order = [next(window if k in numbers.offset_dims else batch) for k in range(x.ndim)]
-    x = turn(x, order)
+        axis += not collapsed
     if mode == lax.GatherScatterMode.FILL_OR_DROP and starts:
-        axes = [k for k in range(x.ndim) if k not in numbers.offset_dims]
-        x = where(spread(legal, x.shape, axes), x, _fill_value(x.dtype, fill_value))
-    return [x]
+        x = where(spread(legal, x.shape, range(count)), x, _fill_value(x.dtype, fill_value))
+    batch, window = iter(range(count)), iter(range(count, x.ndim))
+    return turn(x, [next(window if k in numbers.offset_dims else batch) for k in range(x.ndim)])
 
 
-def _scatter(given, kinds, outs, dimension_numbers, mode, add=False, **_):
+def scatter(given, kinds, outs, dimension_numbers, mode, add=False, **_):
     """Each update at its place in an array of (batch axes of the indices, axes of the operand)."""
     (x, index, new), numbers = given, dimension_numbers
     count, batch = index.ndim - 1, list(numbers.scatter_indices_batching_dims)
@@ -194,8 +154,8 @@ def _scatter(given, kinds, outs, dimension_numbers, mode, add=False, **_):
     new = turn(new, [*[k for k in range(new.ndim) if k not in window], *window])
     new = lax.expand_dims(new, [count + i for i, k in enumerate(rest) if k not in sizes])
     shape = (*index.shape[:-1], *(x.shape[k] for k in rest))
-    mask = is_inside(kinds[1].shape[:-1], range(count))
-    mask = spread(True if mask is None else mask, shape, range(0 if mask is None else count))
+    mask = fill(lax.full(shape[:count], True), kinds[1].shape[:-1], range(count), False)
+    mask = spread(mask, shape, range(count))
     for axis, k in enumerate(rest, count):
         if k not in starts:
             continue
@@ -213,43 +173,12 @@ def _scatter(given, kinds, outs, dimension_numbers, mode, add=False, **_):
     free = [k for k in range(count) if k not in batch]
     back = np.argsort([*own, *rest])
     if add:
-        return [x + turn(sum_over(where(mask, new, 0), free), back)]
+        return x + turn(sum_over(where(mask, new, 0), free), back)
     for axis in free:  # of several updates of a place the last one stays
         last = largest_over(where(mask, places(shape, axis), -1), (axis,))
         mask = mask & (places(shape, axis) == lax.expand_dims(last, [axis]))
     changed = turn(sum_over(where(mask, new, 0), free), back)
-    return [where(turn(sum_over(mask, free), back), changed, x)]
-
-
-def _scatter_add(given, kinds, outs, **params):
-    return _scatter(given, kinds, outs, add=True, **params)
-
-
-def _sort(given, kinds, outs, dimension, num_keys, **_):
-    n = kinds[0].shape[dimension]
-    rank = ranks(given[:num_keys], dimension, n)
-    return [in_order(x, rank, dimension, n) for x in given]
-
-
-def ranks(keys: Sequence[Array], axis: int, n: int) -> Int[Array, "..."]:
-    """The place of each element in a stable sort, NaN last, by n**2 comparisons."""
-    less, same = jnp.asarray(False), jnp.asarray(True)
-    for key in keys:
-        p, q = lax.expand_dims(key, [axis + 1]), lax.expand_dims(key, [axis])  # one, the others
-        before, alike = q < p, q == p
-        if is_nan(key) is not None:
-            before, alike = before | ((p != p) & (q == q)), alike | ((p != p) & (q != q))
-        less, same = less | (same & before), same & alike
-    p, q = places(less.shape, axis), places(less.shape, axis + 1)
-    before = (less | (same & (q < p))) & (q < n)
-    return sum_over(before.astype(jnp.int32), (axis + 1,))
-
-
-def in_order(x: Array, rank: Array, axis: int, n: int) -> Array:
-    """The elements of an axis of true length `n` by their ranks."""
-    rank = lax.expand_dims(where(places(rank.shape, axis) < n, rank, -1), [axis])
-    shape = (*rank.shape[:axis], x.shape[axis], *rank.shape[axis + 1 :])
-    return sum_over(where(rank == places(shape, axis), lax.expand_dims(x, [axis]), 0), (axis + 1,))
+    return where(turn(sum_over(mask, free), back), changed, x)
 
 
 def _legal_start(start: Array, top: int) -> Int[Array, "..."]:
@@ -258,16 +187,7 @@ def _legal_start(start: Array, top: int) -> Int[Array, "..."]:
 
 
 def _columns(index: Array, kind: Any) -> list[Array]:
-    return [entry(index, index.ndim - 1, k).astype(jnp.int32) for k in range(kind.shape[-1])]
-
-
-def _behind_batch(
-    x: Array, own: Sequence[int], theirs: Sequence[int], count: int
-) -> tuple[Array, list[int]]:
-    """`x` with `count` batch axes first: `own`, in the order of `theirs`, and new ones."""
-    rest = [k for k in range(x.ndim) if k not in own]
-    x = turn(x, [*[own[k] for k in np.argsort(theirs)], *rest])
-    return lax.expand_dims(x, [k for k in range(count) if k not in theirs]), rest
+    return [x.astype(jnp.int32) for x in unstack(index, index.ndim - 1, kind.shape[-1])]
 
 
 def _fill_value(dtype: jnp.dtype, given: Any) -> Any:
@@ -281,30 +201,27 @@ def _fill_value(dtype: jnp.dtype, given: Any) -> Any:
     return extreme(dtype, -1 if jnp.issubdtype(dtype, jnp.signedinteger) else 1)
 
 
+def _shape(given, kinds, outs, **_):
+    return reshape(given[0], kinds[0].shape, outs[0].shape)
+
+
 MOVES: dict[str, Rule] = {
-    "broadcast_in_dim": _broadcast,
+    "broadcast_in_dim": lambda given, kinds, outs, shape, broadcast_dimensions, **_: spread(
+        given[0], padded_shape(shape), broadcast_dimensions
+    ),
     "concatenate": _concatenate,
-    "copy": _same,
-    "copy_p": _same,
     "dynamic_slice": _dynamic_slice,
-    "dynamic_update_slice": _dynamic_update_slice,
-    "expand_dims": _reshape,
     "gather": _gather,
-    "optimization_barrier": _same,
     "pad": _pad,
-    "random_clone": _same,
-    "reshape": _reshape,
+    "reshape": _shape,
     "rev": _reverse,
-    "scatter": _scatter,
+    "scatter": scatter,
     "select_n": _select,
-    "sharding_constraint": _same,
     "slice": _slice,
     "split": _split,
-    "squeeze": _reshape,
-    "stack": _stack,
-    "stop_gradient": _same,
+    "squeeze": _shape,
+    "stack": lambda given, kinds, outs, axis: stack(given, axis),
     "tile": _tile,
-    "transpose": _transpose,
-    "unstack": _unstack,
+    "transpose": lambda given, kinds, outs, permutation: turn(given[0], permutation),
+    "unstack": lambda given, kinds, outs, axis: unstack(given[0], axis, kinds[0].shape[axis]),
 }
-MOVES_OF_NUMBERS: dict[str, Rule] = {"scatter-add": _scatter_add, "sort": _sort}

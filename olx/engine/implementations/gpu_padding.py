@@ -8,6 +8,7 @@ the product of both lengths. So a mean still divides by the true length, and nor
 no rule of their own: they are made of sums and maxima.
 """
 
+import functools
 import math
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
@@ -16,7 +17,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
-from jaxtyping import Array, Bool
+from jaxtyping import Array
 
 Shape = Sequence[int]
 
@@ -63,20 +64,11 @@ def where(mask: Any, x: Any, y: Any) -> Array:
     return lax.select(like(mask, jnp.dtype(bool)), like(x, dtype), like(y, dtype))
 
 
-def is_inside(shape: Shape, axes: Sequence[int]) -> Bool[Array, "..."] | None:
-    """Where an array of true `shape` has no padding along `axes`; None if it has none at all."""
-    mask = None
-    for axis in axes:
-        if power_of_two(shape[axis]) != shape[axis]:
-            own = places(padded_shape(shape), axis) < shape[axis]
-            mask = own if mask is None else mask & own
-    return mask
-
-
 def fill(x: Array, shape: Shape, axes: Sequence[int], neutral: Any) -> Array:
-    """`x` with `neutral` in the padding along `axes`."""
-    mask = is_inside(shape, axes)
-    return x if mask is None else where(mask, x, neutral)
+    """`x`, of this true shape, with `neutral` in the padding along `axes`."""
+    odd = [axis for axis in axes if power_of_two(shape[axis]) != shape[axis]]
+    inside = [places(padded_shape(shape), axis) < shape[axis] for axis in odd]
+    return where(functools.reduce(lax.bitwise_and, inside), x, neutral) if odd else x
 
 
 def extreme(dtype: jnp.dtype, sign: int) -> Any:
@@ -146,6 +138,14 @@ def join(parts: Sequence[Array], sizes: Sequence[int], axis: int) -> Array:
     return out
 
 
+def stack(parts: Sequence[Array], axis: int) -> Array:
+    return join([lax.expand_dims(x, [axis]) for x in parts], [1] * len(parts), axis)
+
+
+def unstack(x: Array, axis: int, n: int) -> list[Array]:
+    return [entry(x, axis, k) for k in range(n)]
+
+
 def reshape(x: Array, old: Shape, new: Shape) -> Array:
     """An array of true shape `old` with the true shape `new`.
 
@@ -195,22 +195,20 @@ def remainder(p: Array, n: int) -> Array:
     return lax.rem(p, lax.full_like(p, n))
 
 
-def is_nan(x: Array) -> Array | None:
-    """Where `x` is NaN; None for integers."""
-    return x != x if jnp.issubdtype(x.dtype, jnp.floating) else None
+def is_float(x: Array) -> bool:
+    return jnp.issubdtype(x.dtype, jnp.floating)
 
 
 def largest(x: Array, y: Array, sign: int = 1) -> Array:
     """The maximum, or the minimum for `sign` -1; NaN if one is NaN, which Triton would drop."""
     out = (lax.max if sign > 0 else lax.min)(x, y)
-    return out if is_nan(out) is None else where((x != x) | (y != y), x + y, out)
+    return where((x != x) | (y != y), x + y, out) if is_float(out) else out
 
 
 def largest_over(x: Array, axes: Sequence[int], sign: int = 1) -> Array:
     """The same over axes of an array without padding."""
     out = (jnp.max if sign > 0 else jnp.min)(x, axis=tuple(axes))
-    bad = is_nan(x)
-    return out if bad is None else where(sum_over(bad, axes), np.asarray(np.nan, x.dtype), out)
+    return where(sum_over(x != x, axes), np.nan, out) if is_float(x) else out
 
 
 def is_key(kind: Any) -> bool:

@@ -24,27 +24,18 @@ from olx._memory import equations, inner_programs
 from olx.engine import tuning
 from olx.engine.implementations.gpu_padding import power_of_two
 
-_FREE = {"broadcast_in_dim", "iota"}  # addresses and copies of what is there
-_VIEWS = {"reshape", "squeeze", "expand_dims", "copy"}
-_SLOW = {
-    "acos", "asin", "atan", "atan2", "cbrt", "cos", "cosh", "div", "erf_inv", "exp", "exp2",
-    "expm1", "log", "log1p", "logistic", "pow", "rem", "rsqrt", "sin", "sinh", "sqrt", "tan",
-    "tanh",
-}  # fmt: skip
-_SLOW_INSTRUCTIONS = 8  # about as many for one of these
+FREE = {"broadcast_in_dim", "copy", "expand_dims", "iota", "reshape", "squeeze"}  # no numbers
 _SHARED = {"transpose", "cumsum", "dot_general"}  # operands pass through shared memory
 _WARP = 32  # threads
 _REGISTERS = 65_536  # of a multiprocessor
 _REGISTERS_THREAD = 255
-_SHARED_BYTES = {"A100": 163 * 1024, "RTX 4090": 99 * 1024}  # that a program can have
+_SHARED_BYTES = 99 * 1024  # that a program can have
 
 
 class Resources(NamedTuple):
     """What a round of one configuration needs."""
 
     live: int  # numbers of 4 bytes that are needed at the same time, at most
-    instructions: int  # one for each number that is computed, 8 for a root or a quotient
-    reductions: int  # sums and maxima: barriers between threads
     shared: int  # bytes that pass through shared memory at a time
     multiplies: bool  # whether two matrices are multiplied
 
@@ -61,28 +52,19 @@ class Cut(NamedTuple):
         """Why a device has no room for it; empty if an A100 and an RTX 4090 have."""
         if self.registers > min(_REGISTERS_THREAD, _REGISTERS // (_WARP * self.warps)):
             return f"the state leaves the registers: a thread needs about {self.registers} of them"
-        least = min(_SHARED_BYTES.values())
-        if self.shared > least:
-            return f"a round needs {self.shared >> 10} KB of shared memory, of {least >> 10}"
+        if self.shared > _SHARED_BYTES:
+            return (
+                f"a round needs {self.shared >> 10} KB of shared memory, of {_SHARED_BYTES >> 10}"
+            )
         return ""
 
 
 def resources_of(program: Any) -> Resources:
     """The needs of a legal round of one configuration, a closed jaxpr."""
-    found = list(equations(program.jaxpr))
-    names = [one.primitive.name for one in found]
-    shared = [
-        sum(_numbers(atom) for atom in one.invars) * 4
-        for one in found
-        if one.primitive.name in _SHARED
-    ]
-    return Resources(
-        _peak(program.jaxpr),
-        _instructions(program.jaxpr),
-        sum(name.startswith("reduce_") or name == "cumsum" for name in names),
-        max(shared, default=0),
-        "dot_general" in names,
-    )
+    found = [one for one in equations(program.jaxpr) if one.primitive.name in _SHARED]
+    shared = [sum(map(numbers_of, one.invars)) * 4 for one in found]
+    multiplies = any(one.primitive.name == "dot_general" for one in found)
+    return Resources(_peak(program.jaxpr), max(shared, default=0), multiplies)
 
 
 def cut_of(needs: Resources, configurations: int) -> Cut:
@@ -112,50 +94,28 @@ def _peak(jaxpr: Any) -> int:
     source = lambda atom: origin.get(atom, atom)
     uses: dict[Any, int] = {}
     for i, one in enumerate(jaxpr.eqns):
-        if one.primitive.name in _FREE | _VIEWS and one.invars:
+        if one.primitive.name in FREE and one.invars:
             origin[one.outvars[0]] = None if _literal(one.invars[0]) else source(one.invars[0])
         uses |= {source(atom): i for atom in one.invars if not _literal(atom)}
     uses |= {source(atom): len(jaxpr.eqns) for atom in jaxpr.outvars if not _literal(atom)}
-    live = {variable: _numbers(variable) for variable in (*jaxpr.invars, *jaxpr.constvars)}
+    live = {variable: numbers_of(variable) for variable in (*jaxpr.invars, *jaxpr.constvars)}
     peak = sum(live.values())
     for i, one in enumerate(jaxpr.eqns):
-        if one.primitive.name not in _FREE | _VIEWS:
-            live |= {variable: _numbers(variable) for variable in one.outvars}
+        if one.primitive.name not in FREE:
+            live |= {variable: numbers_of(variable) for variable in one.outvars}
         own = sum(live.values())
-        given = sum(_numbers(atom) for atom in one.invars)
-        inner = [_peak(program) - given for program in _programs(one)]
+        given = sum(numbers_of(atom) for atom in one.invars)
+        inner = [_peak(getattr(own, "jaxpr", own)) - given for own in inner_programs(one)]
         peak = max(peak, own + max([0, *inner]))
         live = {variable: size for variable, size in live.items() if uses.get(variable, -1) > i}
     return peak
-
-
-def _instructions(jaxpr: Any) -> int:
-    """Instructions of a round; a loop that ends at a tolerance counts once."""
-    total = 0
-    for one in jaxpr.eqns:
-        name = one.primitive.name
-        inner = sum(map(_instructions, _programs(one)))
-        size = sum(_numbers(variable) for variable in one.outvars)
-        if name.startswith(("reduce_", "cum")):
-            size = sum(_numbers(atom) for atom in one.invars)
-        elif name == "dot_general":
-            size *= one.invars[0].aval.shape[-1]
-        elif name in _FREE | _VIEWS or inner:
-            size = 0
-        times = one.params.get("length", 1) if name == "scan" else 1
-        total += inner * times + size * (_SLOW_INSTRUCTIONS if name in _SLOW else 1)
-    return total
-
-
-def _programs(equation: Any) -> list[Any]:
-    return [getattr(inner, "jaxpr", inner) for inner in inner_programs(equation)]
 
 
 def _literal(atom: Any) -> bool:
     return hasattr(atom, "val")
 
 
-def _numbers(atom: Any) -> int:
+def numbers_of(atom: Any) -> int:
     """Registers of 4 bytes for an array; none for masks, which are single bits."""
     kind = atom.aval
     if _literal(atom) or kind.dtype == bool:

@@ -6,22 +6,22 @@ threefry are two arrays of integers, and the draws have the bits of `jax.random`
 
 import functools
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
-from jaxtyping import Array
+from jaxtyping import Array, Int
 
 from olx.engine import tuning
-from olx.engine.implementations.gpu_moves import Rule, Unfit, in_order, ranks
+from olx.engine.implementations.gpu_moves import Rule, Unfit, scatter
 from olx.engine.implementations.gpu_padding import (
     entry,
     extreme,
     fill,
-    is_nan,
-    join,
+    is_float,
     largest,
     largest_over,
     padded_shape,
@@ -29,8 +29,10 @@ from olx.engine.implementations.gpu_padding import (
     quotient,
     remainder,
     spread,
+    stack,
     sum_over,
     turn,
+    unstack,
     where,
 )
 
@@ -49,10 +51,10 @@ def _reduction(sign: int, given, kinds, outs, axes, **_):
     x, shape = given[0], kinds[0].shape
     if x.dtype == bool:
         x = fill(x, shape, axes, sign < 0).astype(jnp.int32)
-        return [largest_over(x, axes, sign) > 0]
+        return largest_over(x, axes, sign) > 0
     neutral = extreme(x.dtype, -sign) if sign else 0
     x = fill(x, shape, axes, neutral)
-    return [largest_over(x, axes, sign) if sign else sum_over(x, axes)]
+    return largest_over(x, axes, sign) if sign else sum_over(x, axes)
 
 
 def _arg(sign: int, given, kinds, outs, axes, index_dtype, **_):
@@ -62,20 +64,10 @@ def _arg(sign: int, given, kinds, outs, axes, index_dtype, **_):
     x = fill(x, kinds[0].shape, axes, extreme(x.dtype, -sign))
     best = lax.expand_dims(largest_over(x, axes, sign), [axis])
     hit = x == best
-    if is_nan(x) is not None:
+    if is_float(x):
         hit = hit | (x != x)  # if there is one, `best` is NaN and equals nothing
     here = places(x.shape, axis)
-    first = largest_over(where(hit & (here < n), here, n - 1), (axis,), -1)
-    return [first.astype(index_dtype)]
-
-
-def _larger(sign: int, given, kinds, outs):
-    return [largest(given[0], given[1], sign)]
-
-
-def _clamp(given, kinds, outs):
-    low, x, high = given
-    return [largest(largest(low, x), high, -1)]
+    return largest_over(where(hit & (here < n), here, n - 1), (axis,), -1).astype(index_dtype)
 
 
 def _product(given, kinds, outs, dimension_numbers, **_):
@@ -92,7 +84,7 @@ def _product(given, kinds, outs, dimension_numbers, **_):
         a = lax.reshape(turn(fill(a, kinds[0].shape, ca, 0), [*ba, *fa, *ca]), sizes[0::2])
         b = lax.reshape(turn(fill(b, kinds[1].shape, cb, 0), [*bb, *cb, *fb]), sizes[2:0:-1])
         out = lax.dot(a, b, precision=lax.Precision.HIGHEST, preferred_element_type=dtype)
-        return [lax.reshape(out, padded_shape(outs[0].shape))]
+        return lax.reshape(out, padded_shape(outs[0].shape))
     batch = len(ba)
     a = lax.expand_dims(turn(a, [*ba, *fa, *ca]), [batch + len(fa) + k for k in range(len(fb))])
     b = lax.expand_dims(turn(b, [*bb, *fb, *cb]), [batch + k for k in range(len(fa))])
@@ -100,35 +92,43 @@ def _product(given, kinds, outs, dimension_numbers, **_):
     shape = [*(one[k] for k in (*ba, *fa)), *(other[k] for k in fb), *(one[k] for k in ca)]
     axes = range(len(shape) - len(ca), len(shape))
     # The product is filled, not the factors: 0 times infinity is NaN.
-    return [sum_over(fill((a * b).astype(dtype), shape, axes, 0), axes)]
+    return sum_over(fill((a * b).astype(dtype), shape, axes, 0), axes)
 
 
 def _cumsum(given, kinds, outs, axis, reverse):
     x = given[0]
     if not reverse:
-        return [lax.cumsum(x, axis)]
+        return lax.cumsum(x, axis)
     x = lax.expand_dims(fill(x, kinds[0].shape, [axis], 0), [axis])
     shape = (*x.shape[:axis], x.shape[axis + 1], *x.shape[axis + 1 :])
-    return [sum_over(where(places(shape, axis + 1) >= places(shape, axis), x, 0), (axis + 1,))]
+    return sum_over(where(places(shape, axis + 1) >= places(shape, axis), x, 0), (axis + 1,))
 
 
-def _iota(given, kinds, outs, shape, dimension, dtype, **_):
-    return [lax.broadcasted_iota(dtype, padded_shape(shape), dimension)]
+def _sort(given, kinds, outs, dimension, num_keys, **_):
+    n = kinds[0].shape[dimension]
+    rank = _ranks(given[:num_keys], dimension, n)
+    return [_in_order(x, rank, dimension, n) for x in given]
 
 
-def _square(given, kinds, outs):
-    return [given[0] * given[0]]
+def _ranks(keys: Sequence[Array], axis: int, n: int) -> Int[Array, "..."]:
+    """The place of each element in a stable sort, NaN last, by n**2 comparisons."""
+    less, same = jnp.asarray(False), jnp.asarray(True)
+    for key in keys:
+        p, q = lax.expand_dims(key, [axis + 1]), lax.expand_dims(key, [axis])  # one, the others
+        before, alike = q < p, q == p
+        if is_float(key):
+            before, alike = before | ((p != p) & (q == q)), alike | ((p != p) & (q != q))
+        less, same = less | (same & before), same & alike
+    p, q = places(less.shape, axis), places(less.shape, axis + 1)
+    before = (less | (same & (q < p))) & (q < n)
+    return sum_over(before.astype(jnp.int32), (axis + 1,))
 
 
-def _add(given, kinds, outs):
-    return [given[0] + given[1]]
-
-
-def _reduce_precision(given, kinds, outs, exponent_bits, mantissa_bits):
-    own = jnp.finfo(kinds[0].dtype)
-    if (exponent_bits, mantissa_bits) != (own.nexp, own.nmant):
-        raise Unfit("reduce_precision to another precision has no legal form")
-    return given
+def _in_order(x: Array, rank: Array, axis: int, n: int) -> Array:
+    """The elements of an axis of true length `n` by their ranks."""
+    rank = lax.expand_dims(where(places(rank.shape, axis) < n, rank, -1), [axis])
+    shape = (*rank.shape[:axis], x.shape[axis], *rank.shape[axis + 1 :])
+    return sum_over(where(rank == places(shape, axis), lax.expand_dims(x, [axis]), 0), (axis + 1,))
 
 
 def _eigh(given, kinds, outs, **_):
@@ -167,63 +167,63 @@ def _eigh(given, kinds, outs, **_):
     start = matrix, diagonal.astype(matrix.dtype)
     matrix, vectors = lax.fori_loop(0, rotations, rotate, start)
     values = sum_over(where(diagonal, matrix, 0), (column,))
-    order = ranks([values], row, n)
+    order = _ranks([values], row, n)
     wide = spread(order, vectors.shape, [*range(row), column])
-    return [in_order(vectors, wide, column, n), in_order(values, order, row, n)]
+    return [_in_order(vectors, wide, column, n), _in_order(values, order, row, n)]
 
 
 RULES: dict[str, Rule] = {
-    "add_any": _add,
+    "add_any": lambda given, kinds, outs: given[0] + given[1],
     "argmax": functools.partial(_arg, 1),
     "argmin": functools.partial(_arg, -1),
-    "clamp": _clamp,
+    "clamp": lambda given, kinds, outs: largest(largest(given[0], given[1]), given[2], -1),
     "cumsum": _cumsum,
     "dot_general": _product,
     "eigh": _eigh,
-    "iota": _iota,
-    "max": functools.partial(_larger, 1),
-    "min": functools.partial(_larger, -1),
+    "iota": lambda given, kinds, outs, shape, dimension, dtype, **_: lax.broadcasted_iota(
+        dtype, padded_shape(shape), dimension
+    ),
+    "max": lambda given, kinds, outs: largest(*given),
+    "min": lambda given, kinds, outs: largest(*given, sign=-1),
     "reduce_and": functools.partial(_reduction, -1),
     "reduce_max": functools.partial(_reduction, 1),
     "reduce_min": functools.partial(_reduction, -1),
     "reduce_or": functools.partial(_reduction, 1),
-    "reduce_precision": _reduce_precision,
     "reduce_sum": functools.partial(_reduction, 0),
-    "square": _square,
+    "scatter-add": functools.partial(scatter, add=True),
+    "sort": _sort,
+    "square": lambda given, kinds, outs: given[0] * given[0],
 }
 
 Key = tuple[Array, Array]  # the two words of each key
 
 
-def _wrap(given, kinds, outs, **_):
-    words = kinds[0].ndim - 1
-    return [(entry(given[0], words, 0), entry(given[0], words, 1))]
+def wrap(words: Array) -> Key:
+    """Keys of an array whose last axis holds their words."""
+    high, low = unstack(words, words.ndim - 1, 2)
+    return high, low
 
 
-def _unwrap(given, kinds, outs, **_):
-    words = kinds[0].ndim
-    return [join([lax.expand_dims(word, [words]) for word in given[0]], [1, 1], words)]
-
-
-def _split_keys(given, kinds, outs, shape):
-    return [_hashes(given[0], kinds[0].shape, shape)]
+def unwrap(key: Key) -> Array:
+    """The inverse of `wrap`."""
+    return stack(key, key[0].ndim)
 
 
 def _fold_in(given, kinds, outs, **_):
     key, data = given
     data = jnp.asarray(data).astype(jnp.uint32)
     data = spread(data, key[0].shape, range(data.ndim))
-    return [_threefry(key, (lax.full_like(data, 0), data))]
+    return _threefry(key, (lax.full_like(data, 0), data))
 
 
 def _bits(given, kinds, outs, bit_width, shape):
     high, low = _hashes(given[0], kinds[0].shape, shape)
     if bit_width == 32:
-        return [high ^ low]
+        return high ^ low
     if bit_width != 64:
         raise Unfit(f"random_bits of {bit_width} bits has no legal form")
     wide = high.astype(jnp.uint64)
-    return [lax.shift_left(wide, lax.full_like(wide, 32)) | low.astype(jnp.uint64)]
+    return lax.shift_left(wide, lax.full_like(wide, 32)) | low.astype(jnp.uint64)
 
 
 def _hashes(key: Key, before: tuple[int, ...], shape: tuple[int, ...]) -> Key:
@@ -254,9 +254,9 @@ def _threefry(key: Key, block: Key) -> Key:
 KEYS: dict[str, Rule] = {
     "random_bits": _bits,
     "random_fold_in": _fold_in,
-    "random_split": _split_keys,
-    "random_unwrap": _unwrap,
-    "random_wrap": _wrap,
+    "random_split": lambda given, kinds, outs, shape: _hashes(given[0], kinds[0].shape, shape),
+    "random_unwrap": lambda given, kinds, outs: unwrap(given[0]),
+    "random_wrap": lambda given, kinds, outs, impl: wrap(given[0]),
 }
 
 
