@@ -224,7 +224,7 @@ def over_rounds(
         state, seen = one(state, i)
         return state, added(lambda rows, row: put(rows, row, i), out, seen)
 
-    low, high = (0, capacity) if span is None else (span[0], span[1])
+    low, high = np.array([0, capacity], np.int32) if span is None else (span[0], span[1])
     shapes = jax.eval_shape(one, state, FIRST)[1]
     return lax.fori_loop(low, high, step, (state, nothing(shapes, capacity)))
 

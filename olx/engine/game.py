@@ -175,7 +175,7 @@ _BEGUN: Recent[_Begun] = Recent()
 def _begin(numbers: Numbers, params: PyTree) -> PyTree:
     """The first state on dense rows. One of NumPy is remembered for the same `params`."""
     given = jax.tree.leaves(params)
-    key = id(numbers), jax.config.read("jax_enable_x64"), *map(id, given)
+    key = id(numbers), accelerated(), jax.config.read("jax_enable_x64"), *map(id, given)
     if (found := _BEGUN.get(key)) is not None:
         return found.state
     check_params(params)
