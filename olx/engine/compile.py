@@ -26,6 +26,7 @@ from olx._memory import equations, refuse_large_arrays
 from olx.engine import tuning
 from olx.engine.device import accelerated
 from olx.engine.numbers import Leaves, Structure
+from olx.engine.reductions import with_long_reductions
 from olx.engine.round import Output
 from olx.engine.view import View, arrays_map
 
@@ -51,10 +52,9 @@ class Program:
     share: makes a function run on all devices, each with its part; None for one device.
     host: (structure, width) -> a form that needs no compiler, which is then the only one.
     says: what a call is, in words, if the function is a kernel itself; it is then used as it is.
-    level: of the optimizations of LLVM in the fast form. At 3 it unrolls short loops before it
-        vectorizes them, and then it leaves square roots and quotients scalar.
-    trees: whether XLA may make trees of its reductions. These are faster for sums of some lanes,
-        and slower for the lengths of `olx.engine.reductions`.
+    trees: whether XLA may make trees of all its reductions, as it does of short ones. A tree has
+        the same order of sums in every program. It is slower from `REDUCTION_LEAST` numbers on,
+        but for sums of some lanes.
     """
 
     function: Callable
@@ -62,7 +62,6 @@ class Program:
     share: Callable | None = None
     host: Callable[[Structure, int], Callable] | None = None
     says: str = ""
-    level: int = 3
     trees: bool = False
 
     def forms(self, game: Leaves) -> "Forms":
@@ -85,7 +84,8 @@ class Forms:
         self.form = "one kernel" if fast is None else "blocks of rounds"
         whole = _of_numbers(*(as_kernel, function) if fast is None else (_reading, fast), *of)
         self._host, self._structure = program.host, structure
-        self._fast = _compiled(whole, program.level, program.trees)
+        self._trees = program.trees
+        self._fast = {trees: _compiled(whole, trees) for trees in (False, True)}
         self._refusals: dict[Any, str] = {}
 
     def choose(self, width: int, *arguments: object) -> tuple[Callable, str]:
@@ -105,11 +105,12 @@ class Forms:
         kind = (structure, tuple(map(_kind, leaves)))
         if any(0 in shape for shape, _ in kind[1]):  # the compiler aborts on an empty argument
             return self.plain, "plain loop: one kernel cannot take an empty array"
+        fast = self._fast[self._trees or width < tuning.REDUCTION_LEAST]
         if kind not in self._refusals:
-            self._refusals[kind] = _refusal(self._fast, arguments)
+            self._refusals[kind] = _refusal(fast, arguments)
         if reason := self._refusals[kind]:
             return self.plain, f"plain loop: {reason}"
-        return self._fast, self.form
+        return fast, self.form
 
 
 @cached
@@ -139,12 +140,9 @@ def as_kernel(function: Callable, donated: bool = False) -> Callable:
     return lambda *arguments: set_xla_metadata(inner(*arguments), **_ATTRIBUTES)
 
 
-def _compiled(function: Callable, level: int = 3, trees: bool = False) -> Any:
+def _compiled(function: Callable, trees: bool = False) -> Any:
     disabled = "dot-library-rewriter" + ("" if trees else ",tree_reduction_rewriter")
-    options: dict[str, Any] = {
-        "xla_disable_hlo_passes": disabled,
-        "xla_backend_optimization_level": level,
-    }
+    options = {"xla_disable_hlo_passes": disabled}
     return jax.jit(function, compiler_options=options, donate_argnums=0)
 
 
@@ -210,10 +208,12 @@ def over_rounds(
     state: PyTree,
     span: Int[Array, "2"] | None,
     capacity: int,
+    long: bool = True,
 ) -> tuple[PyTree, Output]:
     """The state after the rounds of a chunk from `span[0]` up to `span[1]`, and their outputs.
 
     one: (state, number of the round) -> (next state, output of the round).
+    long: whether its reductions are made longer where that is faster.
 
     A `span` of None is all rounds. Else it is traced, so streams of any length use one program.
     Rows outside it are neither read nor written. The first axis of the outputs is time.
@@ -224,6 +224,8 @@ def over_rounds(
         state, seen = one(state, i)
         return state, added(lambda rows, row: put(rows, row, i), out, seen)
 
+    if long and not unavailable():
+        one = with_long_reductions(one, state, FIRST)
     low, high = np.array([0, capacity], np.int32) if span is None else (span[0], span[1])
     shapes = jax.eval_shape(one, state, FIRST)[1]
     return lax.fori_loop(low, high, step, (state, nothing(shapes, capacity)))

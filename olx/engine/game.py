@@ -186,6 +186,7 @@ def _begin(numbers: Numbers, params: PyTree) -> PyTree:
         start = _start_alone(*like) if alone else _start_each(None, 0, *like)
         return _without(_legal_state(numbers.learner, params, *start), (params, leaves))
     state = _legal_state(numbers.learner, params, *start)
+    refuse_large_state(state)
     if all(isinstance(leaf, jax.Array) for leaf in given):  # others may change until the next run
         _BEGUN.put(key, _Begun((numbers, params), state))
     return state

@@ -96,6 +96,8 @@ def _new_step(
         return "the state is large"
     if np.ndim(given[-1]) or not all(map(_is_real, jax.tree.leaves(row))):
         return "the numbers must be looked at"
+    if len({_wide(kind) for _, kind, weak in kinds if not weak} - {None}) > 1:
+        return "JAX casts some of the numbers"
     numbers = *game.leaves.own, *game.leaves.other
     form, shapes = jax.tree.flatten(start)[::-1]
     written = _written_step(
@@ -113,6 +115,12 @@ def _new_step(
     own = list(map(plain_number, numbers))
     casts = [None if isinstance(kind, type) else _cast(kind) for _, kind, _ in kinds]
     return HostStep(game, functions.calls[0], own, functions.prepare(*own), casts, after, dtypes)
+
+
+def _wide(kind: np.dtype) -> np.dtype | None:
+    """The dtype that JAX has for one of floats; None for others."""
+    floats = jnp.issubdtype(kind, np.floating)  # a random key is none
+    return jax.dtypes.canonicalize_dtype(kind) if floats else None
 
 
 def _is_real(leaf: Any) -> bool:
@@ -160,11 +168,12 @@ def _written_step(
 
 
 def _is_fine(legal: PyTree, weight: Array, leaves: list[Array]) -> Array:
-    """Whether a round may be played, and all of its numbers are finite."""
+    """Whether a round may be played, and all of its numbers are far from infinite."""
     fine = jnp.asarray(weight) >= 0
     for mask in jax.tree.leaves(legal):
         fine = fine & jnp.all(mask)
     floats = [jnp.asarray(leaf) for leaf in leaves]
     floats = [leaf for leaf in floats if jnp.issubdtype(leaf.dtype, jnp.floating)]
     squares = [jnp.vdot(leaf, leaf) if leaf.ndim else leaf * leaf for leaf in floats]
-    return fine & jnp.isfinite(sum(one.astype(float) for one in squares))
+    most = min(float(jnp.finfo(leaf.dtype).max) for leaf in floats)  # Python has 64 bits
+    return fine & (sum(one.astype(float) for one in squares) < most)

@@ -51,7 +51,7 @@ def _results(equation: Any, given: list) -> list:
         return _evaluate(inner.jaxpr, inner.consts, given)
     if primitive.name == "dot_general" and _is_inner_product(equation):
         return [jnp.sum(_filled(given[0] * given[1], 0.0, tuning.PRODUCT_MOST))]
-    if primitive.name in _NEUTRAL and _is_vector(equation.invars[0]):
+    if primitive.name in _NEUTRAL and params["axes"] and _is_vector(equation.invars[0]):
         given = [_filled(given[0], _NEUTRAL[primitive.name], tuning.REDUCTION_MOST)]
     found = primitive.bind(*given, **params)
     return list(found) if primitive.multiple_results else [found]

@@ -21,7 +21,6 @@ MAP_BYTES_PLAYED = 1 << 25  # bytes of played rows that are given back at a time
 MAP_BYTES_AHEAD = 1 << 24  # bytes that are read before they are needed
 LONGER_BYTES = 1 << 28  # bytes; longer rows of more than this are made in pieces
 LONGER_PIECE_BYTES = 1 << 24  # bytes per such piece
-SPARSE_LEVEL = 2  # of the optimizations of LLVM: AdaGrad takes 0.7 of the time that it takes at 3
 SPARSE_COPY_BYTES = 1 << 20  # bytes of sparse values; fewer are copied, so that they are one chunk
 DENSE_PIECE_BYTES = 1 << 24  # bytes per piece when sparse rows are made dense
 

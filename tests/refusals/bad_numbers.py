@@ -144,7 +144,7 @@ NON_NEGATIVE = {
     ("ftrl_proximal", "l1"): lambda v: olx.first_order.ftrl_proximal(l1=v),
     ("ftrl_proximal", "l2"): lambda v: olx.first_order.ftrl_proximal(l2=v),
     ("epsilon_insensitive", "epsilon"): losses.epsilon_insensitive,
-    ("l1", "strength"): convex.l1,
+    ("linf", "strength"): convex.linf,
     ("group_l2", "strength"): convex.group_l2,
     ("decay", "power"): lambda v: schedules.decay(0.1, v),
     ("linear_regression", "noise"): lambda v: streams.linear_regression(KEY, 5, 2, noise=v),
@@ -200,6 +200,8 @@ def rows(factories, values, error) -> dict[str, Bad]:
 
 
 BAD = {
+    **rows({("l1", "strength"): convex.l1}, {"-1": -1.0, "NaN": np.nan}, ValueError),
+    **rows({("l1", "strength"): convex.l1}, {"text": "0.1", "a truth value": True}, TypeError),
     **rows(POSITIVE, {"-1": -1.0, "0": 0.0, "NaN": np.nan, "infinite": np.inf}, ValueError),
     **rows(POSITIVE, NO_NUMBER, TypeError),
     **rows(NON_NEGATIVE, {"-1": -1.0, "NaN": np.nan}, ValueError),

@@ -26,11 +26,10 @@ from jaxtyping import Array, Bool, Int, PyTree
 from olx._cache import cached
 from olx.core import Learner, Loss, Rounds, without_refresh
 from olx.engine import tuning
-from olx.engine.compile import FIRST, Program, alone, at, over_rounds, unavailable
+from olx.engine.compile import Program, alone, at, over_rounds, unavailable
 from olx.engine.finite import visible_leaves
 from olx.engine.game import Game
 from olx.engine.implementations.base import Implementation
-from olx.engine.reductions import with_long_reductions
 from olx.engine.round import Output, Recorder, feedback_of, finish_round, refresh
 from olx.engine.view import capacity_of
 
@@ -154,7 +153,7 @@ def _play(
 
     decision = learner.facts.decision
     if over is not alone or decision is None or unavailable():
-        return _over_rounds(play, state, span, capacity)
+        return over_rounds(play, state, span, capacity)
 
     def keep(
         carry: tuple[PyTree, PyTree], i: Int[Array, ""]
@@ -166,16 +165,8 @@ def _play(
         return (new, lax.cond(_differ(state, new), decide, lambda _: w, new)), seen
 
     decide = functools.partial(decision.decision_fn, learner.hparams)
-    (state, _), out = _over_rounds(keep, (state, decide(state)), span, capacity)
+    (state, _), out = over_rounds(keep, (state, decide(state)), span, capacity)
     return state, out
-
-
-def _over_rounds(
-    one: Callable[..., tuple[PyTree, Output]], state: PyTree, *rest: Any
-) -> tuple[PyTree, Output]:
-    if not unavailable():
-        one = with_long_reductions(one, state, FIRST)
-    return over_rounds(one, state, *rest)
 
 
 def _differ(old: PyTree, new: PyTree) -> Bool[Array, ""]:

@@ -69,7 +69,7 @@ def sparse_program(
     """
     over = jax.vmap if batched else alone
     play = functools.partial(_play, forms[batched], over, recorder, layout)
-    return Program(play, share=spread(devices, AXES), level=tuning.SPARSE_LEVEL, trees=True)
+    return Program(play, share=spread(devices, AXES), trees=True)
 
 
 def _play(
@@ -102,7 +102,8 @@ def _play(
 
     size = rows.widest.size * LANES if form is lane_by_lane else 1
     room = jnp.zeros((size, *table.shape[1:]), table.dtype)
-    (packed, _), out = over_rounds(one, (packed, room), span, rows.pointers.shape[0] - 1)
+    capacity = rows.pointers.shape[0] - 1
+    (packed, _), out = over_rounds(one, (packed, room), span, capacity, long=False)
     return packed, out
 
 
