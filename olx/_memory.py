@@ -137,13 +137,6 @@ def aligned_empty(shape: tuple[int, ...], dtype: Any) -> np.ndarray:
     return room[skip : skip + size].view(dtype).reshape(shape)
 
 
-def aligned_full(shape: tuple[int, ...], value: float, dtype: object) -> np.ndarray:
-    """An array like that of `np.full`, aligned."""
-    array = aligned_empty(shape, dtype)
-    array[...] = value
-    return array
-
-
 def is_aligned(array: np.ndarray) -> bool:
     return array.flags.c_contiguous and address(array) % LINE == 0
 
