@@ -114,7 +114,7 @@ def test_a_row_may_be_a_dictionary(folder):
     rows = pyarrow.csv.read_csv(folder / "new.csv").select(["age", "city"])
     np.testing.assert_array_equal(table.apply(rows.to_pylist()), table.apply(rows))
     np.testing.assert_array_equal(table.apply(rows.to_pylist()[3]), table.apply(rows)[3:4])
-    with pytest.raises(ValueError, match="Table.apply: the table has no column 'city'"):
+    with pytest.raises(ValueError, match=r"Table\.apply: the table has no column 'city'"):
         table.apply({"age": 20})
 
 
