@@ -173,7 +173,8 @@ class Experiment(msgspec.Struct, kw_only=True, omit_defaults=True):
     delay: rounds until a learner gets the feedback of a row; see `olx.meta.delayed`
     precision: of all numbers
     loss: of `olx list losses`; the usual one of the task
-    metrics: of `olx list metrics`, or mypackage.module:metric; the usual ones of the task
+    metrics: of `olx list metrics`, or mypackage.module:metric; the usual ones of the task. One with
+        an argument is a table: { name = "pinball", q = 0.9 }
     comparator: regret is against it: the best in hindsight, zero (uniform for experts), or
         truth
     radius: of the ball in which to search the best comparator
@@ -197,7 +198,7 @@ class Experiment(msgspec.Struct, kw_only=True, omit_defaults=True):
     delay: int = 0
     precision: Literal["float32", "float64"] = "float32"
     loss: str | Tree | None = None
-    metrics: list[str] | None = None
+    metrics: list[str | Tree] | None = None
     comparator: Literal["best", "zero", "truth"] | None = None
     radius: float | None = None
     shifts: int = 1

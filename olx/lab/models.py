@@ -32,7 +32,7 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet as pq
 from jax.tree_util import Partial
-from jaxtyping import Array, PyTree
+from jaxtyping import PyTree
 
 import olx
 from olx import _archive as archive
@@ -50,7 +50,7 @@ from olx.lab.names import LOSS, make
 from olx.lab.prepare import DataCache, job_game
 from olx.lab.report.scores import Score, scores, winners
 from olx.lab.tasks import outcomes
-from olx.lab.tasks.metrics import metric_values
+from olx.lab.tasks.metrics import measure, metric_values
 from olx.lab.tasks.task import TASKS
 
 ABOUT = (  # what `olx predict` reads
@@ -328,12 +328,12 @@ def _score(
     outcome = outcome if task.whole else outcome.astype(actions.dtype)
     value = jax.vmap(loss)(jnp.asarray(actions), jnp.asarray(outcome))
     metrics = task.usual or task.others[:1]
-
-    def measured(action: Array, seen: Array, paid: Array) -> dict[str, Array]:
-        feedback = Feedback(None, action, seen, Partial(loss), paid, None)
-        return {metric.name: metric.round(feedback) for metric in metrics}
-
-    found = jax.vmap(measured)(jnp.asarray(actions), jnp.asarray(outcome), value)
-    sums = {name: np.sum(each) for name, each in found.items()}
-    means = metric_values(metrics, sums, len(outcome))
+    measured = measure(metrics)
+    assert measured is not None  # the tasks that are judged have metrics
+    feedback = lambda action, seen, paid: Feedback(None, action, seen, Partial(loss), paid, None)
+    found = jax.vmap(lambda *each: measured(feedback(*each)))(
+        jnp.asarray(actions), jnp.asarray(outcome), value
+    )
+    sums = {name: np.sum(each, axis=0) for name, each in found.items()}
+    means = metric_values(metrics, sums, outcome)
     return {"loss": float(jnp.mean(value)), **{name: float(mean) for name, mean in means.items()}}
