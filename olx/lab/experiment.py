@@ -57,6 +57,8 @@ class Data(msgspec.Struct, kw_only=True, omit_defaults=True):
     expert_loss: the loss of forecasts: absolute or squared
     target: the column of the labels, by name or number; the last one
     group: the column that says which rows are one round: a query, or a sequence in order
+    id: the column that says which row is which, by name or number: no feature, but shown beside
+        the predictions of new rows
     categories: columns that hold words, even if they look like numbers
     fill: of missing values: mean, median, a number, or a table of one value per column; missing
         values are refused if left out
@@ -83,6 +85,7 @@ class Data(msgspec.Struct, kw_only=True, omit_defaults=True):
     expert_loss: str = "absolute"
     target: str | int | None = None
     group: str | int | None = None
+    id: str | int | None = None
     categories: list[str] = []
     fill: str | float | Tree | None = None
     encoding: str | None = None

@@ -42,7 +42,7 @@ from olx.engine.savable import check_trust, is_in
 from olx.lab import store, user_factories
 from olx.lab.config import nearest
 from olx.lab.data.dataset import table_of
-from olx.lab.data.table import Table, outcomes_of
+from olx.lab.data.table import Table, ids_of, outcomes_of
 from olx.lab.experiment import Experiment, Tree
 from olx.lab.fingerprint import slug
 from olx.lab.jobs import Job, fill_in
@@ -268,7 +268,9 @@ def predict(
     rows = table.apply(data, allow_unknown=allow_unknown).astype(about["precision"])
     with jax.enable_x64(about["precision"] == "float64"):
         actions = olx.predict(model.learner, model.state, rows)
-        columns = _columns(table, about["loss"], actions)
+        ids = ids_of(table, Path(data))
+        columns = {} if ids is None else {table.id: ids}
+        columns |= _columns(table, about["loss"], actions)
         judged, note = {}, ""
         if TASKS[about["task"]].read in JUDGED:
             try:

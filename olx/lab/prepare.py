@@ -18,6 +18,7 @@ from olx.keep import Keep
 from olx.lab import user_factories
 from olx.lab.config import ConfigError, nearest
 from olx.lab.data import Dataset, digest, load
+from olx.lab.data.column_notes import Note
 from olx.lab.experiment import Data, Experiment, Player, Tree
 from olx.lab.fingerprint import fingerprint
 from olx.lab.jobs import Job, fill_in, first_decision, learner_job
@@ -48,6 +49,7 @@ class DataCache:
     def __init__(self, experiment: Experiment):
         self._folder = experiment.data_folder
         self._last: tuple[Data, Dataset] | None = None
+        self.notes: dict[str, tuple[Note, ...]] = {}  # on the columns of each table
 
     def get(self, entry: Data, seed: int) -> Dataset:
         """A data set in the order of a seed."""
@@ -68,9 +70,12 @@ class DataCache:
         own = ("name", "label", "order", "rows")
         options = {k: getattr(entry, k) for k in entry.__struct_fields__ if k not in own}
         try:
-            return load(entry.name, self._folder, seed=seed, **options)
+            data = load(entry.name, self._folder, seed=seed, **options)
         except (ValueError, OSError) as error:
             raise ConfigError(f"data: {error}") from error
+        if data.notes:
+            self.notes[entry.label or entry.name] = data.notes
+        return data
 
 
 def prepare(experiment: Experiment, cache: DataCache) -> tuple[list[Job], Tree]:

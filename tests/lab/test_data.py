@@ -14,13 +14,16 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
 import scipy.sparse
 from stored import FOLDER, needs
 
-from olx.lab.data import catalogue, sources
+from olx.lab.data import catalogue, digest, sources
 from olx.lab.data import load as load_with_intercept
+from olx.lab.data.column_notes import Note, as_lines
+from olx.lab.data.table import Table, ids_of
 from olx.lab.tasks.task import BINARY
 from olx.streams.sparse_rows import SparseRows
 
@@ -508,3 +511,72 @@ def test_the_limit_of_unpacking_is_a_key(tmp_path):
         load(str(place), unpack=1e-3)
     with pytest.raises(ValueError, match="`unpack` must be positive, got -1"):
         load(str(place), unpack=-1)
+
+
+def frames(tmp_path, columns):
+    """One table as files and in memory."""
+    import pandas
+    import polars
+
+    table = pa.table(columns)
+    pyarrow.csv.write_csv(table, tmp_path / "t.csv")
+    pq.write_table(table, tmp_path / "t.parquet")
+    given = {"thing": pandas.DataFrame(columns)}, {"thing": polars.DataFrame(columns)}
+    yield from [(str(tmp_path / name), {}) for name in ("t.csv", "t.parquet")]
+    yield from (("frame", options) for options in given)
+
+
+@pytest.mark.parametrize(
+    "cells", [["1,000", "2,500"], ["$5", "6"], ["12%", "x", "3%"], ["€1.234,5"]]
+)
+def test_numbers_with_other_signs_are_no_words(tmp_path, cells):
+    columns = {"price": cells, "y": [float(i) for i in range(len(cells))]}
+    says = r"('price' holds numbers with other signs|holds '\$5' at row 0, column price)"
+    for name, given in frames(tmp_path, columns):
+        with pytest.raises(ValueError, match=says):
+            load(name, task="regression", target="y", **given)
+        words = load(name, task="regression", target="y", categories=["price"], **given)
+        assert words.width == len(cells)
+
+
+def test_a_comma_that_groups_or_divides_is_refused(tmp_path):
+    file = tmp_path / "m.csv"
+    file.write_text("a;y\n1,234;1\n2,000;2\n")
+    with pytest.raises(ValueError, match=r"'1,234' in column a, which may be 1.234 or 1234"):
+        load(str(file), task="regression")
+    file.write_text("a;y\n1,234;1,5\n2,000;2,5\n")  # the other column has decimal commas
+    assert load(str(file), task="regression").context[:, 0].tolist() == [1.234, 2.0]
+
+
+def test_an_id_is_no_feature_and_a_table_says_how_it_was_read(tmp_path):
+    rows = range(30)
+    columns = {
+        "customer": [f"{i:03}" for i in rows],
+        "name": [f"n{i}" for i in rows],
+        "age": [None if i % 10 == 0 else 1.0 + i % 3 for i in rows],
+        "one": [1] * 30,
+        "y": [i % 2 for i in rows],
+    }
+    wanted = {
+        "y": "labels",
+        "customer": "id, no feature",
+        "name": "word with 30 levels, like an id",
+        "age": "number, 3 missing filled with 2",
+        "one": "number, constant",
+    }
+    seen = set()
+    for name, given in frames(tmp_path, columns):
+        data = load(name, target="y", id="customer", fill="median", **given)
+        assert dict(data.notes) == wanted
+        assert data.table.names[-2:] == ["age", "one"]
+        seen.add(digest(data)["sha256"])
+    assert len(seen) == 1
+    data = load(str(tmp_path / "t.csv"), target="y", id="customer", fill=0)
+    kept = Table.from_json(data.table.to_json())
+    assert ids_of(kept, tmp_path / "t.csv").to_pylist()[:2] == ["000", "001"]
+    many = [(f"c{i}", "number") for i in range(42)]
+    assert as_lines("d", [Note(*each) for each in many])[-1] == "  and 30 more"
+    with pytest.raises(ValueError, match="'y' is the id, and labels or group too"):
+        load(str(tmp_path / "t.csv"), target="y", id="y")
+    with pytest.raises(ValueError, match="id is for a table"):
+        load("sklearn:iris", id="a")

@@ -120,6 +120,7 @@ class Table:
     labels: Labels = dataclasses.field(default_factory=Labels)
     encoding: str | None = None  # of a CSV file that is not UTF-8
     first: int | None = None  # the index of the first feature in svmlight files; found if None
+    id: str = ""  # the column that says which row is which; empty if there is none
 
     @property
     def names(self) -> list[str]:
@@ -229,6 +230,14 @@ def fit_labels(task: Task, rows: Rows, binarize: Binarize) -> Labels:
     other = [label for label in there if label not in chosen]
     one = _plain(chosen[0]) if len(chosen) == 1 else " or ".join(str(_plain(x)) for x in chosen)
     return Labels(name, (other[0] if len(other) == 1 else f"not {one}", one), signs)
+
+
+def ids_of(table: Table, path: Path) -> pa.ChunkedArray | None:
+    """What the rows of a file are called; None if its table has no column for that."""
+    if not table.id or not is_table(path):
+        return None
+    frame = read_frame(path, Reading(encoding=table.encoding), [table.id])[0]
+    return frame[table.id] if table.id in frame.column_names else None
 
 
 def outcomes_of(table: Table, path: Path, binarize: Binarize) -> np.ndarray | None:
