@@ -62,6 +62,8 @@ class Data(msgspec.Struct, kw_only=True, omit_defaults=True):
     categories: columns that hold words, even if they look like numbers
     fill: of missing values: mean, median, a number, or a table of one value per column; missing
         values are refused if left out
+    dates: parts: the year, month, day of the week and hour of a date are features, as numbers and
+        as sine and cosine of their place in the cycle; dates are refused if left out
     encoding: of a CSV file; UTF-8 if left out
     separator: of a CSV file; found if left out
     header: whether row 0 of a CSV file names the columns; found if left out
@@ -88,6 +90,7 @@ class Data(msgspec.Struct, kw_only=True, omit_defaults=True):
     id: str | int | None = None
     categories: list[str] = []
     fill: str | float | Tree | None = None
+    dates: Literal["parts"] | None = None
     encoding: str | None = None
     separator: str | None = None
     header: bool | None = None

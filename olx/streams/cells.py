@@ -37,6 +37,14 @@ def is_number(series: "Series") -> bool:
     return series.dtype.is_numeric() or series.dtype == narwhals.Boolean
 
 
+def holds_dates(series: "Series") -> bool:
+    """Whether all cells of a column are dates or times, at least one."""
+    if is_number(series):
+        return False
+    there = [cell for cell in cells_of(series) if cell is not None]
+    return bool(there) and all(map(_is_date, there))
+
+
 def refuse_kind(series: "Series", category: bool = False) -> None:
     """Refuse a column that holds neither numbers nor words, such as dates, or `$5`.
 
@@ -54,15 +62,16 @@ def refuse_kind(series: "Series", category: bool = False) -> None:
         raise RefusedValue(f"column {series.name!r} holds no value; leave it out.")
     if series.dtype not in words and not (category and series.dtype in dates):
         raise RefusedValue(
-            f"column {series.name!r} holds {series.dtype}; make it a number or a word, "
-            "or leave it out."
+            f"column {series.name!r} holds {series.dtype}; make it a number or a word, or leave it "
+            + ('out; dates = "parts" makes numbers of it.' if series.dtype in dates else "out.")
         )
     if all(_is_date(cell) for cell in there):
         if category:
             return
         raise RefusedValue(
             f"column {series.name!r} holds dates, such as {str(there[0])!r}; make it a number, "
-            f"leave it out, or take all as words: categories = [{series.name!r}]."
+            f"leave it out, take all as words: categories = [{series.name!r}], or make numbers of "
+            'them: dates = "parts".'
         )
     if not category and series.dtype in (narwhals.String, narwhals.Object):
         _refuse_signs(series.name, {cell for cell in there if isinstance(cell, str)})

@@ -1,6 +1,7 @@
 """Data sets: where they come from, what is done to them, and what is refused."""
 
 import bz2
+import datetime
 import functools
 import gzip
 import hashlib
@@ -580,3 +581,44 @@ def test_an_id_is_no_feature_and_a_table_says_how_it_was_read(tmp_path):
         load(str(tmp_path / "t.csv"), target="y", id="y")
     with pytest.raises(ValueError, match="id is for a table"):
         load("sklearn:iris", id="a")
+
+
+def test_dates_become_parts(tmp_path):
+    days = [datetime.datetime(2023, 12, 31, 18, 30), datetime.datetime(2024, 1, 1, 6)]
+    columns = {"at": days, "word": [str(day) + "+02:00" for day in days], "y": [0.0, 1.0]}
+    turn = lambda place, period: [
+        np.sin(2 * np.pi * place / period),
+        np.cos(2 * np.pi * place / period),
+    ]
+    wanted = [  # 31 December 2023 was a Sunday
+        [
+            23,
+            *turn(11, 12),
+            *turn(6, 7),
+            *turn(18.5, 24),
+            23,
+            *turn(11, 12),
+            *turn(6, 7),
+            *turn(16.5, 24),
+        ],
+        [24, *turn(0, 12), *turn(0, 7), *turn(6, 24), 24, *turn(0, 12), *turn(0, 7), *turn(4, 24)],
+    ]
+    options = {"task": "regression", "target": "y"}
+    seen = set()
+    for name, given in frames(tmp_path, columns):
+        with pytest.raises(ValueError, match='dates = "parts"'):
+            load(name, **options, **given)
+        data = load(name, dates="parts", **options, **given)
+        np.testing.assert_allclose(data.context, wanted, atol=1e-12)
+        assert data.notes[1].read_as == "date, as year, month, weekday, hour"
+        seen.add(digest(data)["sha256"])
+        kept = Table.from_json(data.table.to_json())
+        np.testing.assert_array_equal(kept.apply(str(tmp_path / "t.csv")), data.context)
+    assert len(seen) == 1
+    assert kept.names[:3] == ["at.year", "at.month.sin", "at.month.cos"]
+    (tmp_path / "t.csv").write_text("at,word,y\n2024-01-01,x,1\n")
+    with pytest.raises(ValueError, match="column 'word' holds 'x' in row 0, which is no date"):
+        kept.apply(str(tmp_path / "t.csv"))
+    (tmp_path / "t.csv").write_text("at,y\n2024-01-01,1\n,1\n")
+    with pytest.raises(ValueError, match="'at' holds no date in 1 of 2 rows, the first is row 1"):
+        load(str(tmp_path / "t.csv"), dates="parts", **options)

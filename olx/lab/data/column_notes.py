@@ -28,6 +28,8 @@ class Note(NamedTuple):
 
 def note_of(series: "Series", column: Column, values: Values) -> Note:
     """How a column of features was read. `values` are its numbers or words, with gaps filled."""
+    if column.parts:
+        return Note(column.name, f"date, as {', '.join(column.parts)}")
     rows, words = len(values), column.levels
     if words is None:
         numbers = np.asarray(values)

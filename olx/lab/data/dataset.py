@@ -23,11 +23,11 @@ from olx.lab.data.table import (
     Table,
     chosen_labels,
     fit_labels,
-    fit_scale,
     with_bias,
 )
 from olx.lab.tasks import outcomes
 from olx.lab.tasks.task import BINARY, TASKS, Task
+from olx.streams.scales import fit_scale, uneven_spreads
 from olx.streams.sparse_rows import sparse_rows
 
 
@@ -176,6 +176,10 @@ def prepare(
         rows.first,
         rows.id,
     )
+    notes = rows.notes
+    if rows.columns is not None and scale == "none":
+        said = uneven_spreads(*rows.columns.numbers_in(x))
+        notes += (Note("scale", f'none; {said}: give scale = "standard"'),) if said else ()
     x = with_bias(table.scale.apply(x), table.bias)
     if task.gather is not None:
         if rows.group is None and rows.columns is not None:
@@ -186,7 +190,7 @@ def prepare(
         (x, outcome), table = task.gather(place, x, outcome, rows.group), None
     train = rows.train if len(outcome) == rows.x.shape[0] else None  # it counts rows, not groups
     classes = classes_in(task, outcome)
-    return Dataset(name, task, x, outcome, train, None, classes, table, rows.notes)
+    return Dataset(name, task, x, outcome, train, None, classes, table, notes)
 
 
 def _guess(place: str, y: np.ndarray, bare: list[str]) -> Task:

@@ -45,6 +45,7 @@ class Reading(NamedTuple):
     without: Sequence[int | str] = ()
     categories: Sequence[str] = ()
     fill: Fill = None
+    dates: str | None = None
     encoding: str | None = None
     separator: str | None = None
     header: bool | None = None
@@ -216,7 +217,7 @@ def frame_rows(place: str, frame: object, named: bool, reading: Reading) -> Rows
         left = {names[each] if isinstance(each, int) else each for each in reading.without}
         names = [name for name in names if name not in left]
         _refuse_counter(place, table, names)
-        found, values = fit_columns(table, names, reading.categories, reading.fill)
+        found, values = fit_columns(table, names, reading.categories, reading.fill, reading.dates)
         columns = Columns(found, None, named)
         y = None if target is None else labels_of(table[target])
         ids = None if group is None else _group_numbers(table[group])

@@ -31,10 +31,11 @@ from olx.lab.config import ConfigError, nearest
 from olx.lab.data.dataset import Dataset, prepare
 from olx.lab.data.files import SUFFIXES, Reading, Rows, file_digest, read_file, rows_with_labels
 from olx.lab.data.given import call_loader, generate, given_rows, stream_dataset
-from olx.lab.data.table import SCALES, Binarize
+from olx.lab.data.table import Binarize
 from olx.lab.experiment import Experiment
 from olx.lab.tasks import task as tasks
 from olx.streams import Stream
+from olx.streams.scales import SCALES
 from olx.streams.tables import Fill
 
 SCHEMES = ("http", "https", "libsvm", "openml", "sklearn", "stream")
@@ -83,6 +84,7 @@ def load(
     id: str | int | None = None,
     categories: Sequence[str] = (),
     fill: Fill = None,
+    dates: str | None = None,
     encoding: str | None = None,
     separator: str | None = None,
     header: bool | None = None,
@@ -113,6 +115,8 @@ def load(
         column of words becomes one feature per word.
     fill: replaces missing values of a table: "mean" or "median" of the column, and its most
         frequent word; a number; or a value per column. None refuses missing values.
+    dates: "parts" makes numbers of a column of dates: its year, month, day of the week and hour;
+        None refuses dates. See `olx.streams.dates`.
     encoding, separator, header: of a CSV file; None is UTF-8, and finds the others.
     unpack: the most megabytes that a compressed file may become; None is 64, or 100 times its size
         up to 8000.
@@ -135,7 +139,7 @@ def load(
     is_function = user_factories.FORM.fullmatch(name) and name.partition(":")[0] not in SCHEMES
     if thing is None and is_function:
         thing, arguments = call_loader(name, arguments or {}), None
-    own = target, group, id, without, categories, fill, encoding, separator, header, unpack
+    own = target, group, id, without, categories, fill, dates, encoding, separator, header, unpack
     reading = Reading(*own)
     if name.startswith("stream:") or isinstance(thing, Rounds | Stream):
         options = {"task": task, "binarize": binarize, "sha256": sha256, "labels": labels}
