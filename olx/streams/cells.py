@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from narwhals.stable.v2 import Series
 
 Level = str | int | float | bool  # a label, or a word of a category; JSON keeps all of these
+PROBLEMS = 5  # of columns that one message says
 MISSING = ["", "?", "NA", "N/A", "#N/A", "n/a", "NaN", "nan", "NAN", "-NaN", "-nan", "NULL", "null"]
 _PLAIN, _GROUPS = r"\d+([.,]\d+)?", r"\d{1,3}([,.' \u00a0]\d{3})+([.,]\d+)?"
 _SIGNED = re.compile(rf"[-+]?\s*[$€£¥]?\s*[-+]?({_PLAIN}|{_GROUPS})\s*[%$€£¥]?")
@@ -182,6 +183,16 @@ def missing_values(found: dict[str, np.ndarray]) -> ValueError:
         'fill them: fill = "mean" or "median", or a value per column, such as '
         f"{{ {next(iter(found))} = 0 }}."
     )
+
+
+def in_one_message(problems: Sequence[str]) -> str:
+    """The problems of all columns, five at most.
+
+    >>> in_one_message(["Column a is empty.", "Column b is empty."])
+    'Column a is empty. Also: Column b is empty.'
+    """
+    more = f" And {len(problems) - PROBLEMS} more." if len(problems) > PROBLEMS else ""
+    return " Also: ".join(problems[:PROBLEMS]) + more
 
 
 def short_list(values: Sequence[Level]) -> str:

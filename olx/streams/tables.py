@@ -28,6 +28,7 @@ from olx.streams.cells import (
     cells_of,
     complete_cells,
     holds_dates,
+    in_one_message,
     is_number,
     missing_values,
     numbers_of,
@@ -310,18 +311,28 @@ def fit_columns(
         raise RefusedValue("there is no column of features.")
     gaps: dict[str, np.ndarray] = {}
     found: list[tuple[Column, Values]] = []
+    problems: list[str] = []
     for name in names:
-        series = table[name]
-        if dates and name not in categories and holds_dates(series):
-            column = Column(name, parts=parts_in(series))
-            found.append((column, column.values(series)))
-            continue
-        refuse_kind(series, category=name in categories)
-        words = name in categories or not is_number(series)
-        found.append((_fit_category if words else _fit_numbers)(series, fill, gaps))
+        try:
+            found.append(_fit_column(table[name], name in categories, fill, dates, gaps))
+        except RefusedValue as error:
+            problems.append(str(error))
     if gaps:
-        raise missing_values(gaps)
+        problems.append(str(missing_values(gaps)))
+    if problems:
+        raise RefusedValue(in_one_message(problems))
     return tuple(column for column, _ in found), [values for _, values in found]
+
+
+def _fit_column(
+    series: "Series", category: bool, fill: Fill, dates: str | None, gaps: dict[str, np.ndarray]
+) -> tuple[Column, Values]:
+    if dates and not category and holds_dates(series):
+        column = Column(series.name, parts=parts_in(series))
+        return column, column.values(series)
+    refuse_kind(series, category=category)
+    words = category or not is_number(series)
+    return (_fit_category if words else _fit_numbers)(series, fill, gaps)
 
 
 def _fit_numbers(

@@ -622,3 +622,11 @@ def test_dates_become_parts(tmp_path):
     (tmp_path / "t.csv").write_text("at,y\n2024-01-01,1\n,1\n")
     with pytest.raises(ValueError, match="'at' holds no date in 1 of 2 rows, the first is row 1"):
         load(str(tmp_path / "t.csv"), dates="parts", **options)
+
+
+def test_one_message_says_what_is_wrong_with_all_columns_of_a_file(tmp_path):
+    file = csv(tmp_path, "a,b,y\n1,2,1\nx,3,2\n2,?!,3\n")
+    with pytest.raises(
+        ValueError, match=r"'x' at row 1, column a.*Also: .*'\?!' at row 2, column b"
+    ):
+        load(file, task="regression")

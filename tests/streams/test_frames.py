@@ -206,3 +206,15 @@ def test_a_scale_is_kept_for_new_rows(kind):
         from_frame(table, "y")
     with pytest.raises(ValueError, match="scale must be one of none, rows"):
         from_frame(table, "y", scale="unit")
+
+
+def test_one_message_says_what_is_wrong_with_all_columns():
+    empty = {f"e{i}": pa.nulls(2) for i in range(5)}
+    table = pa.table({"a": ["$1", "$2"], **empty, "gap": [1.0, None], "y": [0.0, 1.0]})
+    says = r"'a' holds numbers with other signs.* Also: column 'e3' holds no value.*And 2 more\."
+    with pytest.raises(ValueError, match=says) as caught:
+        from_frame(table, "y")
+    assert str(caught.value).startswith("from_frame: ")
+    both = table.select(["a", "gap", "y"])
+    with pytest.raises(ValueError, match=r"'a' holds numbers.* Also: values are missing in.*'gap'"):
+        from_frame(both, "y")

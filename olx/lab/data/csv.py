@@ -21,7 +21,7 @@ import pyarrow.compute
 import pyarrow.csv as arrow_csv
 
 from olx.lab.data.unpacking import COMPRESSED, pieces
-from olx.streams.cells import MISSING
+from olx.streams.cells import MISSING, in_one_message
 
 pc: Any = pyarrow.compute  # its functions are made when it is imported
 _SAMPLE, _BLOCK = 1 << 16, 1 << 20  # bytes; a block stays in the cache
@@ -82,10 +82,17 @@ def read_csv(
     texts = list(map(_stripped, table.columns))
     if separator != ",":
         _refuse_unclear(path, {n: c for n, c in zip(names, texts, strict=True) if n not in words})
-    columns = [
-        column if name in words else _typed(path, name, column, separator, name == labels)
-        for name, column in zip(names, texts, strict=True)
-    ]
+    columns, problems = [], []
+    for name, column in zip(names, texts, strict=True):
+        try:
+            typed = (
+                column if name in words else _typed(path, name, column, separator, name == labels)
+            )
+            columns.append(typed)
+        except ValueError as error:
+            problems.append(str(error))
+    if problems:
+        raise ValueError(in_one_message(problems))
     return pa.table(columns, names=names), named
 
 
