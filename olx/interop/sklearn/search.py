@@ -23,7 +23,7 @@ from sklearn.metrics import check_scoring
 from sklearn.model_selection import check_cv
 from sklearn.utils import Tags, _safe_indexing, get_tags, indexable
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
 from olx._check import seen_as
 from olx._refusal import RefusedType, RefusedValue, own_name, public_methods
@@ -92,7 +92,10 @@ class OnlineSearchCV(MetaEstimatorMixin, BaseEstimator):
             raise RefusedValue(f"`axes` holds no configuration: {self.axes!r}.")
         with own_name():
             whole = _with(self, self.make(**tried[0]))
-        weight = _read(whole, X, y, sample_weight).weight  # refuses bad rows before the folds
+        read = _read(whole, X, y, sample_weight)  # refuses bad rows before the folds
+        if read.outcome.ndim > 1:
+            raise RefusedValue("the target must be one column; `GridSearchCV` takes several.")
+        weight = None if sample_weight is None else _check_sample_weight(sample_weight, X)
         X, y = indexable(X, y)
         folds: Any = check_cv(self.cv, y, classifier=is_classifier(self.estimator))
         self.scorer_: Any = check_scoring(self.estimator, self.scoring)
