@@ -141,7 +141,8 @@ def _look(
     fresh = (state.units == 0) & (jnp.abs(x) > float(jnp.finfo(x.dtype).tiny) ** 0.5)
     size = jnp.where(fresh, jnp.abs(x), 1.0)
     units = jnp.where(fresh, size, state.units)
-    root = state.root + jnp.diag(jnp.where(fresh, 1 / (size * jnp.sqrt(hp.a)), 0.0))
+    first = jnp.where(fresh, 1 / (size * jnp.sqrt(hp.a)), 0.0)
+    root = state.root + first * jnp.eye(x.size, dtype=x.dtype)
     phi = x @ root
     spread, margin = jnp.vdot(phi, phi), dot(state.w, x)
     step = feedback.weight * spread
