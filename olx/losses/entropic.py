@@ -30,13 +30,11 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 from jax.scipy.special import entr, logsumexp
-from jax.tree_util import Partial
 from jaxtyping import Array, PyTree
 
 from olx import _numeric as safe
 from olx._call import Call
 from olx.convex.prox import soft_shares
-from olx.convex.roots import root
 from olx.core import Scalar
 from olx.losses.classes import checked, dual, loss_of_classes
 from olx.losses.margin import hot, pick
