@@ -69,7 +69,7 @@ class OnlineEstimator(PlayedEstimator):
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         found = super().get_params(deep)
         for part in _PARTS if deep else ():
-            if isinstance(found[part], Learner | ScoreLoss):
+            if isinstance(found[part], _PARTS[part]):
                 own = numbers(found[part])
                 found |= {f"{part}__{name}": value for name, value in own.items()}
         return found
@@ -83,7 +83,7 @@ class OnlineEstimator(PlayedEstimator):
         super().set_params(**params)
         for part, own in inner.items():
             if own:
-                check.instance(part, getattr(self, part), (Learner, ScoreLoss))
+                check.instance(part, getattr(self, part), _PARTS[part])
                 setattr(self, part, remade(getattr(self, part), own))
         return self
 
@@ -100,7 +100,7 @@ class OnlineEstimator(PlayedEstimator):
         return linear_part(self)[1]
 
 
-_PARTS = ("learner", "loss")
+_PARTS: dict[str, type] = {"learner": Learner, "loss": ScoreLoss}
 
 
 def examples(
