@@ -232,7 +232,9 @@ def test_numbers_of_a_learner_are_parameters():
     model.set_params(learner__eta=0.25, loss__delta=2.0, passes=2)
     assert str(model.learner) == str(ogd(0.25))
     assert (str(model.loss), model.passes) == (str(olx.losses.huber(2.0)), 2)
-    nested = olx.linear(olx.ftrl(0.5, olx.regularizers.adagrad(delta=0.1)))
+    nested, wanted = (
+        olx.linear(olx.ftrl(0.5, olx.regularizers.adagrad(delta=delta))) for delta in (0.1, 0.2)
+    )
     for changed in (
         OnlineRegressor(nested).set_params(learner__delta=0.2),
         OnlineRegressor(nested).set_params(learner__inner__regularizer__delta=0.2),

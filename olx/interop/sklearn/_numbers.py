@@ -93,7 +93,7 @@ def _factory(record: Any, given: Mapping[str, Any]) -> Callable[..., Any]:
     """The public factory that makes this record of these arguments."""
     olx = sys.modules["olx"]
     for home in [olx, *filter(inspect.ismodule, vars(olx).values())]:
-        factory = vars(home).get(str(record.name))
+        factory = getattr(home, str(record.name), None)
         try:
             if inspect.isfunction(factory) and _same(factory(**given), record):
                 return factory
