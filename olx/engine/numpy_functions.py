@@ -275,6 +275,8 @@ def _line(writer: Writer, equation: Any, given: list[Value]) -> Value:
         return writer.add(f"{times}{one.name}", out, True) if times else _like(one, out)
     if name == "integer_pow" and params["y"] == 2:
         return writer.add(f"{one.name} * {one.name}", out, plain)
+    if name == "integer_pow" and out.dtype.kind == "f":
+        return writer.add(f"{one.name} ** {params['y']}", out, plain)
     if name == "convert_element_type":
         return _converted(writer, one, out)
     if plain and name in _MOVES:
