@@ -44,7 +44,9 @@ def argmax(problem: Problem, theta: PyTree) -> PyTree:
     """The point of the set where <theta, w> - f(w) is largest; the search starts near `start`."""
     flat, unravel = ravel_pytree(theta)
     on_flat = lambda function: Partial(_on_flat, function, Partial(unravel))
-    return unravel(_solve(Problem(on_flat(problem.f), on_flat(problem.project), problem.start), flat))
+    return unravel(
+        _solve(Problem(on_flat(problem.f), on_flat(problem.project), problem.start), flat)
+    )
 
 
 def _on_flat(function: Partial, unravel: Partial, w: Float[Array, " d"]) -> Array:
