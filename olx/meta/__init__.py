@@ -17,3 +17,4 @@ from olx.meta.random_stop import random_stop as random_stop
 from olx.meta.random_stop import restarts as restarts
 from olx.meta.random_stop import stopped as stopped
 from olx.meta.random_stop import validated as validated
+from olx.meta.sword import sword as sword
