@@ -207,6 +207,11 @@ CASES = {
         (2.0, 0.5),
         lambda x, y: ref.scale_free(x, y, SLOPE, 2.0),
     ),
+    "scale free descent on a ball": Case(
+        LINEAR(lambda radius: olx.scale_free_md(mirrors.euclidean(sets.ball(radius)))),
+        (2.0, 0.5),
+        lambda x, y: ref.scale_free_md(x, y, SLOPE, 2.0),
+    ),
     "freegrad": Case(
         LINEAR(freegrad),
         (1.0, 0.1),
