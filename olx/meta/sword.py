@@ -184,7 +184,7 @@ def add_round(
 
 def both_sides(hp: SwordHparams, account: Account, u: PyTree) -> Certificate:
     d, steps = hp.diameter, _steps(hp, account.rate.dtype)
-    chosen = np.log(_copies(hp)) / account.rate
+    chosen = float(np.log(_copies(hp))) / account.rate
     far = (d**2 + 2 * d * account.path.length) / (2 * steps)
     right = chosen + account.gaps + account.own
     published = jnp.min(chosen + d**2 / 8 * account.energy + far + steps * account.variation)
@@ -231,6 +231,6 @@ def _steps(hp: SwordHparams, dtype: jnp.dtype) -> Float[Array, " N"]:
 
 def _rate(hp: SwordHparams, state: SwordState) -> Float[Array, ""]:
     seen = state.variation.value
-    root = jnp.sqrt(np.log(_copies(hp)) / safe.or_one(seen)) / hp.diameter
+    root = jnp.sqrt(float(np.log(_copies(hp))) / safe.or_one(seen)) / hp.diameter
     most = 1 / (8 * hp.smooth * hp.diameter**2)
     return jnp.where(seen > 0, jnp.minimum(root, most), most).astype(seen.dtype)
