@@ -297,6 +297,9 @@ GAMES = {
     "ridge": {
         Mutant("opposite action", "again", 1.0, 0, 1.0): ("least_squares",),
     },
+    "newton, implicit": {
+        Mutant("opposite action", "again", 1.0, 0, 1.0): ("newton_steps",),
+    },
     "second-order perceptron": {
         Mutant("opposite step", "again", 1.0, 1, 1.0): ("mistakes_made",),
     },

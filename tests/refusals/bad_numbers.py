@@ -113,6 +113,7 @@ POSITIVE = {  # by owner and argument, a factory of one number that must be posi
     ("second_order_perceptron", "a"): second_order.second_order_perceptron,
     ("ridge", "a"): second_order.ridge,
     ("vaw", "a"): second_order.vaw,
+    ("implicit_newton", "a"): lambda v: second_order.implicit_newton(losses.squared, v),
     ("rank_one", "prior"): lambda v: second_order.rank_one(RULE, v),
     ("newton", "alpha"): lambda v: second_order.newton(v, 1.0, curvature=1.0),
     ("newton", "bound"): lambda v: second_order.newton(1.0, v, curvature=1.0),

@@ -26,7 +26,14 @@ from river.utils import dataframe
 from olx._cache import Recent
 from olx._refusal import RefusedValue
 from olx.core import Learner
-from olx.engine.numpy_functions import LEFT, Functions, Unknown, kind_of, numpy_functions
+from olx.engine.numpy_functions import (
+    LEFT,
+    Functions,
+    Unknown,
+    kind_of,
+    numpy_functions,
+    quietly,
+)
 from olx.engine.round import feedback_of
 from olx.interop.river._device import LEAD, Device, own_of
 from olx.interop.river._rows import Layout, Table
@@ -46,8 +53,6 @@ class Lane:
 
     def __init__(self, functions: Functions, sign: int | None) -> None:
         self.prepare, (self.learn, self.score) = functions
-        names = [one.__code__.co_names for one in (self.prepare, *functions.calls)]
-        self.silent = not any("np" in one for one in names)  # sums and products seldom warn
         self.sign = sign
         self.held: list | None = None  # the state; None if it must be read
         self.shared: list = []  # what both functions need of the state
@@ -68,11 +73,7 @@ class Lane:
     def play(self, table: Table, outcomes: list, waiting: int, at: int) -> float | None:
         """The score of row `at` after the first `waiting` rows; None if it cannot be found."""
         try:
-            if self.silent:
-                found = self._play(table.features, outcomes, waiting, at)
-            else:
-                with np.errstate(all="ignore"):
-                    found = self._play(table.features, outcomes, waiting, at)
+            found = quietly(self._play, table.features, outcomes, waiting, at)
         except LEFT:
             found = math.nan
         if math.isfinite(found):
