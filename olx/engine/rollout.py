@@ -25,6 +25,7 @@ from olx.engine.explain import errors_explained
 from olx.engine.game import first_state, given_state, player
 from olx.engine.readings import readings_of
 from olx.engine.round import Output, Record, Recorder, feedback_of, finish_round
+from olx.needs import refuse_breach
 from olx.streams.checks import (
     check_rounds,
     is_traced,
@@ -89,6 +90,7 @@ def rollout(
         losses = jnp.where(legal_so_far(traced), losses, jnp.nan)
     elif any(need.unknown for need, _ in needs) and not is_traced((losses, rounds)):
         refuse_unknown(needs, jax.tree.map(on_host, rounds), [np.asarray(losses)])
+    refuse_breach(state)
     return Run(state, losses, kept, continued=continued)
 
 
@@ -194,6 +196,7 @@ def play(
     state = first_state(learner, params)
     states = jax.tree.map(jnp.asarray, (state, adversary.init()))
     (state, _), (losses, (kept, seen)) = lax.scan(step, states, length=rounds)
+    refuse_breach(state)
     traced = judge(needs_of(learner, adversary.loss), params, jax.tree.map(on_host, seen))
     if traced:
         losses = jnp.where(legal_so_far(traced), losses, jnp.nan)
