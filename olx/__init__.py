@@ -71,6 +71,7 @@ if _TYPE_CHECKING:
     from olx import first_order as first_order
     from olx import hindsight as hindsight
     from olx import interop as interop
+    from olx import layers as layers
     from olx import meta as meta
     from olx import multiclass as multiclass
     from olx import ranking as ranking
@@ -94,6 +95,7 @@ _LAZY_PACKAGES = (
     "first_order",
     "hindsight",
     "interop",
+    "layers",
     "meta",
     "multiclass",
     "ranking",
