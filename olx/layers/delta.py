@@ -1,7 +1,7 @@
 r"""Chunks of tokens by matrix products, for learners that add a multiple of the key.
 
-Let $W_t = \kappa_t W_{t-1} + a_t k_t^\top$ with $a_t = c_t - b_t \kappa_t W_{t-1} k_t$. Over a chunk
-with first state $W_0$, rows $k_t$ of $K$ and so on, $\gamma_t = \kappa_1 \cdots \kappa_t$ and
+Let $W_t = \kappa_t W_{t-1} + a_t k_t^\top$ with $a_t = c_t - b_t \kappa_t W_{t-1} k_t$. Over a
+chunk with first state $W_0$, rows $k_t$ of $K$ and so on, $\gamma_t = \kappa_1 \cdots \kappa_t$ and
 $\Gamma_{ts} = \kappa_{s+1} \cdots \kappa_t$ for $s \le t$, the rows $a_t$ of $A$ solve a triangular
 system, and everything else is matrix products:
 

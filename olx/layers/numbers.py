@@ -1,4 +1,4 @@
-r"""Numbers of a learner that a network gives per token, by the names of the arguments that they are.
+r"""Numbers of a learner that a network gives per token, by the names of the arguments.
 
 The label of a learner (`olx._call`) knows the path from each argument of its factory to the leaf
 that holds it. So `eta` of `olx.ogd(eta=0.1)` and `forget` of `olx.second_order.ridge(1.0, 0.9)` are
