@@ -12,7 +12,12 @@ if _TYPE_CHECKING:
     from olx.interop import river as river
     from olx.interop import sklearn as sklearn
 
-_OPTIONAL = ("equinox", "flax", "river", "sklearn")  # loaded when first used: these libraries may be missing
+_OPTIONAL = (
+    "equinox",
+    "flax",
+    "river",
+    "sklearn",
+)  # loaded when first used: these libraries may be missing
 
 
 def __getattr__(name: str) -> _Any:

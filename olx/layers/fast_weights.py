@@ -29,6 +29,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.interpreters.partial_eval import dce_jaxpr
 from jax.tree_util import Partial
 from jaxtyping import Array, Float, PyTree
 
@@ -38,6 +39,7 @@ from olx._pytree import as_tree, pytree, static
 from olx._refusal import RefusedType, RefusedValue, public, public_methods
 from olx.core import Learner, Loss, Scalar
 from olx.engine.arguments import check_game, check_state
+from olx.engine.game import first_state
 from olx.engine.rollout import in_segments
 from olx.engine.round import feedback_of
 from olx.facts import AddsContext, ShrinksAndAddsContext
@@ -115,7 +117,7 @@ class FastWeights:
 
     def init(self, params: Float[Array, "dv dk"]) -> PyTree:
         """The state that begins at the matrix `params`."""
-        return self.predictor(params).init(params)
+        return first_state(self.predictor(params), params)
 
     def predictor(self, params: Float[Array, "dv dk"]) -> Learner:
         """The learner that the layer plays: keys are contexts, values outcomes, `params` a matrix.
@@ -200,15 +202,35 @@ def _sequence(
     numbers = check_numbers(layer.learner, numbers, lead, dtype)
     rows = [each.astype(dtype) for each in (keys, values, queries)]
     tokens = Tokens(*rows, weights, numbers)
-    like = jax.eval_shape(layer.init, _zeros(tokens))
+    _refuse_idle(layer, tokens)
     if state is None:
         return layer.init(_zeros(tokens)), tokens
+    like = jax.eval_shape(lambda layer: layer.predictor(_zeros(tokens)).init(_zeros(tokens)), layer)
     check_state(state, like)
     return state, tokens
 
 
-def _zeros(tokens: Tokens) -> Float[Array, "dv dk"]:
-    return jnp.zeros((tokens.value.shape[-1], tokens.key.shape[-1]), tokens.key.dtype)
+def _refuse_idle(layer: FastWeights, tokens: Tokens) -> None:
+    """Refuse numbers that no round reads, such as the prior of a first state."""
+    if not tokens.numbers:
+        return
+    params = _zeros(tokens)
+    first = jax.tree.map(lambda leaf: jax.ShapeDtypeStruct(leaf.shape[1:], leaf.dtype), tokens)
+    state = jax.eval_shape(lambda layer: layer.predictor(params).init(params), layer)
+    play = lambda numbers, *rest: _round(rest[0], rest[1], rest[2]._replace(numbers=numbers))
+    closed = jax.make_jaxpr(play)(first.numbers, layer, state, first)
+    read = dce_jaxpr(closed.jaxpr, [True] * len(closed.jaxpr.outvars))[1]
+    for name, used in zip(sorted(tokens.numbers), read, strict=False):
+        if not used:
+            raise RefusedValue(
+                f"`{name}` of {layer.learner!r} has no effect on a round, only on the first state, "
+                "so it cannot change with the token; leave it to the learner."
+            )
+
+
+def _zeros(tokens: Tokens) -> np.ndarray:
+    """The first matrix, of NumPy: its numbers are known also while the layer is traced."""
+    return np.zeros((tokens.value.shape[-1], tokens.key.shape[-1]), tokens.key.dtype)
 
 
 def _form(layer: FastWeights, predictor: Learner, params: Float[Array, "dv dk"]) -> str:
@@ -223,7 +245,7 @@ def _form(layer: FastWeights, predictor: Learner, params: Float[Array, "dv dk"])
     if [leaf.shape for leaf in jax.tree.leaves(state)] != [params.shape]:
         return "scan"
     key, value = params[0], params[:, 0]
-    token = Tokens(key, value, key, jnp.ones((), key.dtype), {})
+    token = Tokens(key, value, key, np.ones((), key.dtype), {})
     multiple = lambda score, layer, token: _multiple(layer, token, score)
     return "delta" if is_affine(multiple, value, layer, token) else "scan"
 

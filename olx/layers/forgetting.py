@@ -22,6 +22,7 @@ from olx._refusal import RefusedType, public
 from olx.core import Feedback, Learner, Scalar
 from olx.facts import AddsContext, AddsGradient, Facts, ShrinksAndAddsContext
 from olx.frameworks.lift import linear
+from olx.wrapper import INNER, lift_needs
 
 
 @pytree
@@ -59,7 +60,8 @@ def with_forgetting(inner: Learner, keep: Scalar) -> Learner:
             "say so. Take `olx.ogd` with a constant step, or `olx.implicit`."
         )
     facts = Facts(adds=ShrinksAndAddsContext(_keep, _coefficient))
-    return Learner(ForgettingHparams(keep, predictor), init, predict, update, facts, inner.needs)
+    needs = lift_needs(INNER, predictor)
+    return Learner(ForgettingHparams(keep, predictor), init, predict, update, facts, needs)
 
 
 def init(hp: ForgettingHparams, params: PyTree) -> ForgettingState:

@@ -5,6 +5,7 @@ row. A learner of least squares needs one matrix for all rows: the keys alone de
 """
 
 import dataclasses
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import jax
@@ -64,7 +65,22 @@ def rows(inner: Learner, loss: ScoreLoss) -> Learner:
         predict,
         update,
         facts=Facts(refresh=copies.refresh_of(inner)),
+        needs=tuple(
+            need._replace(legal_fn=_OfRows(need.legal_fn))
+            for need in inner.needs
+            if need.where == "params"
+        ),
     )
+
+
+class _OfRows(NamedTuple):
+    """Whether every row is a legal start, as a function of the hparams of `rows`."""
+
+    legal_fn: Callable[..., PyTree]
+
+    def __call__(self, hparams: RowsHparams, params: Array, rounds: None) -> Array:
+        inner = hparams.inner.hparams
+        return jnp.all(jax.vmap(lambda row: self.legal_fn(inner, row, None))(jnp.asarray(params)))
 
 
 def init(hp: RowsHparams, params: Float[Array, "dv dk"]) -> RowsState:
