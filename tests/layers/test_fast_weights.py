@@ -88,7 +88,7 @@ def test_chunks_are_the_plain_scan_with_its_gradients(name, dtype):
     """With numbers and weights per token, a given state, and a last chunk that is not full."""
     layer, names = CASES[name]
     *rows, numbers = sequence(dtype=dtype)
-    numbers = dict.fromkeys(names, numbers)
+    numbers = dict.fromkeys(names, numbers if name != "ridge" else 0.9 + numbers / 10)
     weights = np.where(np.arange(T) % 5 == 2, 0, 0.8).astype(dtype)
     weights[:8] = 1
     start = layer(*(each[:8] for each in rows), state=None)[1]
@@ -157,6 +157,16 @@ def test_a_learner_of_vectors_is_played_for_each_row():
         last = olx.rollout(learner, SQUARED, rounds, jnp.zeros(DK)).state
         expected = learner.predict(last, jnp.asarray(queries[-1]))
         np.testing.assert_allclose(outputs[-1, row], expected, rtol=0, atol=1e-11)
+
+
+def test_one_token_is_a_sequence():
+    *rows, numbers = sequence(1)
+    for layer, names in (CASES["gated"], CASES["ridge"]):
+        given = dict.fromkeys(names, numbers)
+        state = layer.init(jnp.ones((DV, DK)))
+        outputs, _ = layer(*rows, state=state, numbers=given)
+        expected, _ = token_by_token(layer, *rows, state=state, numbers=given)
+        np.testing.assert_allclose(outputs, expected, rtol=0, atol=1e-11)
 
 
 @pytest.mark.parametrize("name", ["gated", "vaw"])
