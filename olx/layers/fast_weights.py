@@ -200,8 +200,8 @@ def _sequence(
         raise RefusedType(f"`weights` has shape {np.shape(weights)}; it must have {lead}.")
     weights = None if weights is None else jnp.asarray(weights, dtype)
     numbers = check_numbers(layer.learner, numbers, lead, dtype)
-    rows = [each.astype(dtype) for each in (keys, values, queries)]
-    tokens = Tokens(*rows, weights, numbers)
+    keys, values, queries = (each.astype(dtype) for each in (keys, values, queries))
+    tokens = Tokens(keys, values, queries, weights, numbers)
     _refuse_idle(layer, tokens)
     if state is None:
         return layer.init(_zeros(tokens)), tokens
@@ -228,7 +228,7 @@ def _refuse_idle(layer: FastWeights, tokens: Tokens) -> None:
             )
 
 
-def _zeros(tokens: Tokens) -> np.ndarray:
+def _zeros(tokens: Tokens) -> Any:
     """The first matrix, of NumPy: its numbers are known also while the layer is traced."""
     return np.zeros((tokens.value.shape[-1], tokens.key.shape[-1]), tokens.key.dtype)
 
@@ -245,7 +245,7 @@ def _form(layer: FastWeights, predictor: Learner, params: Float[Array, "dv dk"])
     if [leaf.shape for leaf in jax.tree.leaves(state)] != [params.shape]:
         return "scan"
     key, value = params[0], params[:, 0]
-    token = Tokens(key, value, key, np.ones((), key.dtype), {})
+    token = Tokens(key, value, key, jnp.ones((), key.dtype), {})
     multiple = lambda score, layer, token: _multiple(layer, token, score)
     return "delta" if is_affine(multiple, value, layer, token) else "scan"
 
@@ -284,8 +284,9 @@ def _by_delta(layer: FastWeights, state: PyTree, tokens: Tokens) -> tuple[Array,
     (start,), structure = jax.tree.flatten(state)
     free, rate, keep = jax.vmap(lambda token: _terms(layer, token))(tokens)
     n = len(tokens.key)
-    rows, size = (tokens.key, tokens.query, free, rate), delta.chunk_of(n)
-    given = delta.Tokens(*in_chunks(rows, size, 0.0), in_chunks(keep, size, 1.0))
+    size = delta.chunk_of(n)
+    given = in_chunks(delta.Tokens(tokens.key, tokens.query, free, rate, None), size, 0.0)
+    given = given._replace(keep=in_chunks(keep, size, 1.0))
     last, outputs = delta.play_chunks(start, given)
     outputs = outputs.reshape(-1, outputs.shape[-1])[:n]
     return outputs, jax.tree.unflatten(structure, [last])
@@ -297,8 +298,8 @@ def _by_least_squares(layer: FastWeights, state: PyTree, tokens: Tokens) -> tupl
     forget = jax.vmap(lambda token: _forget(layer, token))(tokens)
     forget = jnp.where(weights == 0, 1.0, ones * forget)
     n, size = len(ones), least_squares.CHUNK
-    rows = in_chunks((tokens.key, tokens.value, tokens.query, weights), size, 0.0)
-    given = least_squares.Tokens(*rows, in_chunks(forget, size, 1.0))
+    rows = least_squares.Tokens(tokens.key, tokens.value, tokens.query, weights, forget)
+    given = in_chunks(rows, size, 0.0)._replace(forget=in_chunks(forget, size, 1.0))
     state, (margins, spreads) = least_squares.play_chunks(state, given)
     margins = margins.reshape(-1, margins.shape[-1])[:n]
     score = lambda token, *products: _score(layer, token, *products)
@@ -333,7 +334,7 @@ def _round(layer: FastWeights, state: PyTree, token: Tokens) -> tuple[PyTree, Ar
     return state, player.predict(state, token.query)
 
 
-def in_chunks(tokens: PyTree, size: int, end: float) -> PyTree:
+def in_chunks(tokens: Any, size: int, end: float) -> Any:
     """Leaves (T, ...) as (n, size, ...), filled with `end`."""
 
     def cut(leaf: Array) -> Array:
