@@ -71,6 +71,7 @@ if _TYPE_CHECKING:
     from olx import first_order as first_order
     from olx import hindsight as hindsight
     from olx import interop as interop
+    from olx import lab as lab
     from olx import layers as layers
     from olx import meta as meta
     from olx import multiclass as multiclass
@@ -95,6 +96,7 @@ _LAZY_PACKAGES = (
     "first_order",
     "hindsight",
     "interop",
+    "lab",
     "layers",
     "meta",
     "multiclass",
@@ -122,9 +124,8 @@ def __getattr__(name: str) -> _Any:
 
 def _homes(name: str) -> list[str]:
     """Where a name lives that is not directly in olx."""
-    packages = [
-        package for package in _LAZY_PACKAGES if package not in ("interop", "testing", "theorems")
-    ]
+    apart = ("interop", "lab", "testing", "theorems")
+    packages = [package for package in _LAZY_PACKAGES if package not in apart]
     packages += ["mirrors", "losses", "regularizers", "schedules", "convex", "streams"]
     modules = {package: _import_module(f"olx.{package}") for package in packages}
     modules |= {"ascents": ascents, "games": games}

@@ -16,6 +16,7 @@ from jax.tree_util import Partial
 from jaxtyping import PyTree
 
 from olx._pytree import pytree, static
+from olx._refusal import RefusedType
 from olx.certificate import Certificate
 from olx.facts import Refresh
 from olx.needs import PARTS, Need
@@ -35,6 +36,7 @@ class WrapperView:
     stacked: whether it is a batch of learners; each of them must be able to start.
     state: the field of the state of the wrapper with its state; None if it is the same state.
     parts: those parts of the data that it sees as they are.
+    start_fn: of `params`; the zeros at which it starts, if it does not start at `params`.
     feedback_fn: of (hparams, state, feedback); its feedback.
     beyond_fn: see `lift_theorem`.
     """
@@ -44,6 +46,7 @@ class WrapperView:
     stacked: bool = static(default=False)
     state: str | None = static(default="inner")
     parts: tuple[str, ...] = static(default=PARTS)
+    start_fn: Callable[[PyTree], PyTree] | None = static(default=None)
     feedback_fn: Callable[..., PyTree] = static(default=_same)
     beyond_fn: Callable[..., PyTree] | None = static(default=None)
 
@@ -71,6 +74,8 @@ class _Legal(NamedTuple):
 
     def __call__(self, hparams: PyTree, params: PyTree, rounds: object) -> PyTree:
         inner = self.view.inner(hparams)
+        if self.view.start_fn is not None:
+            params = self.view.start_fn(params)
         if not self.view.stacked or rounds is not None:
             return self.legal_fn(inner.hparams, params, rounds)
         each = jax.vmap(lambda hp: jnp.asarray(self.legal_fn(hp, params, None)))
@@ -79,11 +84,24 @@ class _Legal(NamedTuple):
 
 def lift_needs(view: WrapperView, inner: Any) -> tuple[Need, ...]:
     """The needs of `inner` about the parts that it sees, as needs of the wrapper."""
-    return tuple(
-        need._replace(legal_fn=_Legal(view, need.legal_fn))
-        for need in inner.needs
-        if need.where in view.parts
-    )
+    needs = [one._replace(legal_fn=_Legal(view, one.legal_fn)) for one in inner.needs]
+    if view.start_fn is not None:
+        needs = [one._replace(remedy=_AT_ZERO) if one.where == "params" else one for one in needs]
+    return tuple(one for one in needs if one.where in view.parts)
+
+
+_AT_ZERO = "here that learner starts at 0, whatever `params` are; take one that can"
+
+
+def decide_alone(inner: Any, state: PyTree, example: str) -> PyTree:
+    """The decision of a learner without a context; refuses one that needs a context for it."""
+    try:
+        return inner.predict(state)
+    except (TypeError, ValueError, AttributeError) as error:
+        raise RefusedType(
+            f"`inner` must decide without a context, got {inner!r}; give a learner of points and "
+            f"make the result linear, as in `olx.linear({example})`."
+        ) from error
 
 
 class _OfInner(NamedTuple):

@@ -354,6 +354,20 @@ def test_help_is_that_of_the_command(capsys):
         assert out.startswith(" ".join(["usage: olx", *topic]))
 
 
+def test_a_missing_device_is_named_with_its_remedy(capsys, monkeypatch):
+    def missing(what):
+        raise AssertionError
+
+    monkeypatch.setattr("olx.lab.listing.listing", missing)
+    with pytest.raises(AssertionError):
+        olx(capsys, "list")
+    monkeypatch.setattr("jax.devices", lambda: missing(None))
+    monkeypatch.setenv("JAX_PLATFORMS", "cuda")
+    status, _, err = olx(capsys, "list")
+    assert status == 2
+    assert err.startswith("olx list: JAX finds no device for JAX_PLATFORMS=cuda; unset it")
+
+
 def test_a_missing_extra_is_named_with_its_remedy(capsys, monkeypatch):
     def missing(what):
         raise ModuleNotFoundError("No module named 'pyarrow'", name="pyarrow.parquet")

@@ -58,8 +58,8 @@ def test_every_public_factory_has_a_page(source):
 
 
 def test_every_group_of_learners_is_known():
-    rest = {"olx", "olx.facts", "olx.keep", "olx.record", "olx.testing", "olx.convex.sets"}
-    rest |= {"olx.theorems"}  # a theorem stands on the page of its rule
+    rest = {"olx", "olx.facts", "olx.keep", "olx.lab", "olx.record", "olx.testing"}
+    rest |= {"olx.convex.sets", "olx.theorems"}  # a theorem stands on the page of its rule
     assert set(rooms()) - rest <= set(reference.GROUPS)
 
 

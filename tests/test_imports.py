@@ -40,7 +40,7 @@ def test_no_heavy_package_is_loaded(loaded):
 
 
 def test_folders_of_algorithms_are_loaded_when_they_are_used(loaded):
-    later = {f"olx.{room}" for room in (*olx._LAZY_PACKAGES, "lab", "cli")}
+    later = {f"olx.{room}" for room in (*olx._LAZY_PACKAGES, "cli")}
     assert not loaded & later
 
 

@@ -224,6 +224,8 @@ def _predict(asked: Asked) -> int:
     from olx.lab.report.scores import configuration
 
     models.check_suffix(asked.out)
+    if asked.result.is_file() and asked.data.is_dir():
+        raise ValueError(f"the result comes first: olx predict {asked.data} {asked.result}")
     if asked.trust:
         user_factories.look_in(Path.cwd())
     words = asked.result, asked.data, asked.learner, asked.dataset, asked.allow_unknown, asked.trust

@@ -54,6 +54,24 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except (ValueError, OSError) as error:
         say_aside(f"olx {asked.command}: {' '.join(str(error).split())}")
         return 2
+    except (AssertionError, RuntimeError):
+        if not _lacks_devices():
+            raise
+        say_aside(
+            f"olx {asked.command}: JAX finds no device for JAX_PLATFORMS="
+            f"{os.environ.get('JAX_PLATFORMS', '')}; unset it, or install JAX for this device."
+        )
+        return 2
+
+
+def _lacks_devices() -> bool:
+    """Whether JAX cannot start on the platforms that its environment names."""
+    import jax
+
+    try:
+        return not jax.devices()
+    except (AssertionError, RuntimeError):
+        return True
 
 
 def _interrupted(asked: Asked, status: int) -> int:

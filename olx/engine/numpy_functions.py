@@ -253,6 +253,8 @@ def _line(writer: Writer, equation: Any, given: list[Value]) -> Value:
         lone = [-1 if axis == params["dimension"] else 1 for axis in range(len(out.shape))]
         return writer.constant(np.broadcast_to(count.reshape(lone), out.shape))
     plain = all(one.plain for one in given)
+    if name in _BOTH or name in _APART:
+        given = _filling(writer, given, out)
     if name == "mul":
         return writer.times(given[0], given[1], out)
     if name == "add" and "(0.0)" in (given[0].name, given[1].name):
@@ -286,6 +288,17 @@ def _line(writer: Writer, equation: Any, given: list[Value]) -> Value:
     text = _of_arrays(writer, name, params, given, out)
     cast = {"b": "bool", "f": "float"}.get(out.dtype.kind, "int")
     return writer.add(f"{cast}({text})" if out.shape == () else text, out, out.shape == ())
+
+
+def _filling(writer: Writer, given: list[Value], out: Any) -> list[Value]:
+    """The same arguments; arrays for plain numbers, if the other ones are smaller than the result.
+
+    The axes of a mapped number, of shape (3, 1), are stretched to those of the number beside it.
+    """
+    arrays = [one.shape for one in given if not one.plain]
+    if not arrays or np.broadcast_shapes(*arrays) == out.shape:
+        return given
+    return [Value(writer.whole(one), one.shape, False, one.dtype) for one in given]
 
 
 def _like(one: Value, out: Any) -> Value:

@@ -80,7 +80,8 @@ def omd(eta: Scalar, mirror: MirrorMap) -> Learner:
 @public
 def hedge(eta: Scalar) -> Learner:
     r"""Weight each expert by $\exp(-\eta \cdot \text{its cumulative loss})$: `omd` with entropy."""
-    return dataclasses.replace(omd(eta, negative_entropy()), needs=(start_inside("hedge"),))
+    equal = "start from a distribution, such as equal weights, jnp.full(n, 1 / n)"
+    return dataclasses.replace(omd(eta, negative_entropy()), needs=(start_inside("hedge", equal),))
 
 
 def init(hp: OMDHparams, params: PyTree) -> OMDState:

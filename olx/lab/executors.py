@@ -68,6 +68,8 @@ def check_executor(executor: Executor | str | None) -> None:
         kind, _, rest = executor.partition(":")
         if kind not in _WORDS or not rest:
             raise ConfigError(f"executor: there is no {executor!r}; it takes {legal}.")
+        if kind in ("processes", "local"):
+            _count(executor, rest)
     elif executor is not None and not callable(getattr(executor, "submit", None)):
         raise ConfigError(
             f"executor: give an object with a method `submit`, or one of {legal}, got a "

@@ -64,7 +64,9 @@ def add_learners(inner: tuple[Learner, ...]) -> Learner:
     first, *others = inner
     needs = lift_needs(WrapperView(index=0, parts=("params", "context", "weight")), first)
     for index, one in enumerate(others, 1):
-        needs += lift_needs(WrapperView(index=index, parts=("context", "weight")), one)
+        parts = ("params", "context", "weight")
+        view = WrapperView(index=index, parts=parts, start_fn=tree.zeros_like)
+        needs += lift_needs(view, one)
     kinds = [one.facts.coordinates for one in inner]
     keep = all(isinstance(kind, Separable) and kind.keeps_decision for kind in kinds)
     facts = Facts(

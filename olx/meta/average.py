@@ -31,6 +31,7 @@ from olx._pytree import pytree
 from olx._refusal import own_name, public
 from olx.core import WEIGHT, Feedback, Learner, Process, Scalar
 from olx.facts import Facts, Separable
+from olx.meta.anytime import AnytimeState
 from olx.schedules.fixed import as_schedule
 from olx.wrapper import INNER, lift_needs, lift_theorems
 
@@ -78,11 +79,14 @@ def average(inner: Learner, weights: Scalar | Process = 1.0) -> Learner:
 
 
 @public
-def averaged(state: AverageState) -> PyTree:
+def averaged(state: AverageState | AnytimeState) -> PyTree:
     """The mean decision, from the state of an `average`, lifted or not; 0 before round 1.
 
-    The state of a sweep gives one mean for each configuration.
+    Also from that of a `schedule_free` or an `anytime`: the start before round 1. The state of a
+    sweep gives one mean for each configuration.
     """
+    if isinstance(state, AnytimeState):
+        return state.mean
     check.state(state, AverageState, "average")
     total = state.total.value
     below = lambda mean: jnp.reshape(total, total.shape + (1,) * (mean.ndim - total.ndim))

@@ -38,7 +38,7 @@ from olx.facts import Facts
 from olx.losses.points import linear_feedback
 from olx.needs import Need, in_range
 from olx.theorem import Theorem
-from olx.wrapper import WrapperView, lift_needs
+from olx.wrapper import WrapperView, decide_alone, lift_needs
 
 
 class Delayed(NamedTuple):
@@ -96,20 +96,10 @@ def delayed(inner: Learner, most: int) -> Learner:
 def init(hp: DelayedHparams, params: PyTree) -> DelayedState:
     inner = hp.inner.init(params)
     ring = lambda leaf: jnp.zeros((hp.most + 1, *leaf.shape), leaf.dtype)
-    grads = jax.tree.map(ring, _decision(hp.inner, inner))
+    decide = lambda state: decide_alone(hp.inner, state, "delayed(olx.ogd(0.1), 24)")
+    grads = jax.tree.map(ring, jax.eval_shape(decide, inner))
     never = jnp.full(hp.most + 1, jnp.iinfo(jnp.uint32).max, jnp.uint32)
     return DelayedState(inner, grads, never, jnp.zeros((), jnp.uint32))
-
-
-def _decision(inner: Learner, state: PyTree) -> PyTree:
-    """The shapes of a decision; refuses a learner that needs a context for it."""
-    try:
-        return jax.eval_shape(inner.predict, state)
-    except (TypeError, ValueError, AttributeError) as error:
-        raise RefusedType(
-            f"`inner` must decide without a context, got {inner!r}; delay a learner of points and "
-            "make it linear afterwards, as in `olx.linear(delayed(olx.ogd(0.1), 24))`."
-        ) from error
 
 
 def predict(hp: DelayedHparams, state: DelayedState, context: PyTree) -> PyTree:

@@ -69,9 +69,10 @@ def direction_and_magnitude(magnitude: Learner, direction: Learner | None = None
     check.instance("magnitude", magnitude, Learner)
     check.instance("direction", direction, Learner)
     both = magnitude, direction
+    starts = {"magnitude": _zero, "direction": tree.zeros_like}
     needs = [
-        lift_needs(WrapperView(field, parts=("weight",)), one)
-        for field, one in zip(("magnitude", "direction"), both, strict=True)
+        lift_needs(WrapperView(field, parts=("params", "weight"), start_fn=start), one)
+        for (field, start), one in zip(starts.items(), both, strict=True)
     ]
     facts = Facts(scale_free=all(one.facts.scale_free for one in both))
     theorems = (_regret(*both),) if all(one.theorems for one in both) else ()
@@ -82,9 +83,12 @@ def direction_and_magnitude(magnitude: Learner, direction: Learner | None = None
 
 
 def init(hp: DirectionHparams, params: PyTree) -> DirectionState:
-    zero = jnp.zeros((), jnp.result_type(*jax.tree.leaves(params)))
-    zeros = tree.zeros_like(params)
-    return DirectionState(params, hp.magnitude.init(zero), hp.direction.init(zeros))
+    magnitude, direction = hp.magnitude.init(_zero(params)), tree.zeros_like(params)
+    return DirectionState(params, magnitude, hp.direction.init(direction))
+
+
+def _zero(params: PyTree) -> Array:
+    return jnp.zeros((), jnp.result_type(*jax.tree.leaves(params)))
 
 
 def predict(hp: DirectionHparams, state: DirectionState, context: PyTree) -> PyTree:

@@ -229,10 +229,11 @@ def _bregman(f: Partial, u: PyTree, w: PyTree) -> Array:
     return f(u) - at_w - tree.vdot(slope, tree.sub(u, w))
 
 
-def start_inside(owner: str) -> Need:
+def start_inside(
+    owner: str, remedy: str = "start inside it, for example at `mirror.to_primal` of zeros"
+) -> Need:
     """The need of a learner whose hparams hold a `mirror` and that starts from `params`."""
     demand = "`params` must lie in the domain of the mirror map and have a finite dual"
-    remedy = "start inside it, for example at `mirror.to_primal` of zeros"
     return Need("params", _starts, demand, owner, remedy)
 
 

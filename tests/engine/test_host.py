@@ -58,6 +58,18 @@ def test_an_operation_is_the_same_in_numpy(name, dtype):
         assert np.ndim(seen) == 0 or seen.dtype == wanted.dtype
 
 
+def test_a_mapped_number_fills_the_axes_of_a_constant_vector():
+    numbers = np.arange(3.0)
+    for function in (
+        lambda s: jnp.zeros(6) + s,
+        lambda s: jnp.ones(6) * s,
+        lambda s: jnp.maximum(jnp.full(6, 0.5), s),
+    ):
+        mapped = lambda s, function=function: [jax.vmap(function)(s)]
+        written = numpy_functions([mapped], [kind_of(numbers)], 0)
+        np.testing.assert_array_equal(written.calls[0](numbers)[0], mapped(numbers)[0])
+
+
 def test_a_result_shares_no_memory_with_an_argument():
     row = X[0].copy()
     written = numpy_functions([lambda x, s: [x, jnp.where(s > 0, x, -x)]], [

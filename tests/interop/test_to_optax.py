@@ -242,6 +242,46 @@ def test_optax_finds_what_is_like_the_params(name):
     assert jax.tree.leaves(marked) == jax.tree.leaves(shaped)
 
 
+OF_ONE_ARRAY = {
+    "a root of a matrix": (olx.second_order.adagrad_full(0.3), jnp.zeros(4), 3),
+    "density matrices": (olx.omd(0.3, olx.mirrors.von_neumann()), jnp.eye(3) / 3, 2),
+    "a box per coordinate": (
+        olx.ogd(0.1, olx.convex.sets.box(-jnp.ones(4), jnp.ones(4))),
+        jnp.zeros(4),
+        2,
+    ),
+    "a prior": (
+        olx.experts.linearized(olx.experts.ada_normal_hedge(0.0, jnp.ones(4), low=-9.0, high=9.0)),
+        jnp.full(4, 0.25),
+        4,
+    ),
+    "a tuned scale": (olx.meta.mechanic(olx.second_order.adagrad_full(0.3)), jnp.zeros(6), 4),
+}
+
+
+@pytest.mark.parametrize("name", OF_ONE_ARRAY)
+def test_optax_finds_what_is_like_the_params_of_a_learner_of_one_array(name):
+    learner, start, count = OF_ONE_ARRAY[name]
+    optimizer = to_optax(learner)
+    state = optimizer.init(start)
+    marked = optax.tree.map_params(
+        optimizer, lambda _: True, state, transform_non_params=lambda _: False
+    )
+    each = zip(jax.tree.leaves(marked), jax.tree.leaves(state), strict=True)
+    assert [leaf.shape for mark, leaf in each if mark] == [start.shape] * count
+    kinds = lambda tree: jax.tree.map(lambda leaf: (jnp.shape(leaf), jnp.result_type(leaf)), tree)
+    assert kinds(optimizer.init(jax.eval_shape(jnp.copy, start))) == kinds(state)
+
+
+def test_a_root_of_a_matrix_has_no_half_precision():
+    for kind in (jnp.float16, jnp.bfloat16):
+        init = to_optax(olx.second_order.adagrad_full(0.1)).init
+        for one in (init, jax.jit(init)):
+            with pytest.raises(TypeError, match="has no half precision here"):
+                one(jnp.zeros(3, kind))
+        assert to_optax(olx.ogd(0.1)).init(jnp.zeros(3, kind)).inner.theta.dtype == kind
+
+
 def test_optax_maps_params_of_a_tree():
     optimizer = optax.chain(optax.clip(1.0), to_optax(olx.ogd(0.1)))
     params = {"a": jnp.ones(2), "b": jnp.ones((2, 2))}

@@ -109,6 +109,15 @@ def test_new_rows_are_read_as_the_first_ones(folder):
     assert served.judged["error"] == np.mean(found["prediction"] != truth)
 
 
+def test_a_row_may_be_a_dictionary(folder):
+    table = load(str(folder / "mine.csv"), scale="standard").table
+    rows = pyarrow.csv.read_csv(folder / "new.csv").select(["age", "city"])
+    np.testing.assert_array_equal(table.apply(rows.to_pylist()), table.apply(rows))
+    np.testing.assert_array_equal(table.apply(rows.to_pylist()[3]), table.apply(rows)[3:4])
+    with pytest.raises(ValueError, match=r"Table\.apply: the table has no column 'city'"):
+        table.apply({"age": 20})
+
+
 def test_labels_may_be_missing_or_new(folder):
     whole = models.predict(folder / "r", folder / "new.csv", "ogd")
     lines = (folder / "new.csv").read_text().split("\n")
@@ -219,6 +228,7 @@ def test_the_command_writes_what_was_asked(folder, capsys, monkeypatch):
 REFUSED = {
     "no file": ("r none.csv", "none.csv: no such file"),
     "no result": (". new.csv", "holds no result"),
+    "words in the wrong order": ("new.csv r", "the result comes first: olx predict r new.csv"),
     "no such learner": ("r new.csv --learner odg", "has no learner 'odg'; did you mean ogd?"),
     "no such data": ("r new.csv --dataset mne", "has no data set 'mne'; did you mean mine?"),
     "another format": ("r new.csv --out p.txt", "written as .csv or .parquet"),

@@ -84,6 +84,12 @@ META = {
         )
     ),
     "sum of learners": regression(olx.meta.add_learners((FREE, olx.first_order.ons_betting()))),
+    "anytime": regression(olx.meta.anytime(olx.ogd(0.1), olx.meta.rising())),
+    "schedule free": regression(olx.meta.schedule_free(olx.ogd(0.1))),
+    "mechanic": regression(olx.meta.mechanic(olx.ogd(1.0), first_scale=0.01)),
+    "online to nonconvex": regression(
+        olx.meta.online_to_nonconvex(olx.ogd(0.1, BALL), KEY), ZEROS, (ZEROS, ONES / 4)
+    ),
     "mix": over(
         olx.meta.mix(olx.batch(linear_ogd, eta=jnp.array([0.05, 0.2])), olx.hedge(0.3)),
         ZEROS,

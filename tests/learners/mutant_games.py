@@ -270,6 +270,18 @@ GAMES = {
     "constrained": {
         Mutant("opposite loss", "again", 1.0, 1, 1.0): ("constrained_regret",),
     },
+    "anytime": {
+        Mutant("opposite action", "again", 1.0, 0, 1.0): ("anytime_regret",),
+    },
+    "schedule free": {
+        Mutant("opposite action", "again", 1.0, 0, 1.0): ("schedule_free_regret",),
+    },
+    "mechanic": {
+        Mutant("opposite action", "again", 1.0, 0, 1.0): ("tuned_scale_regret",),
+    },
+    "online to nonconvex": {
+        Mutant("opposite loss", "again", 1.0, 0, 1.0): ("descent_by_steps",),
+    },
     "ader, path": {
         Mutant("opposite loss", "again", 1.0, 0, 1.0): ("path_regret",),
     },

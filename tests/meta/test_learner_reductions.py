@@ -14,7 +14,14 @@ import olx
 from olx import losses
 from olx.convex import sets
 from olx.first_order import freegrad, ons_betting, pistol
-from olx.meta import add_learners, constrained, direction_and_magnitude
+from olx.meta import (
+    add_learners,
+    anytime,
+    constrained,
+    direction_and_magnitude,
+    online_to_nonconvex,
+    schedule_free,
+)
 from olx.testing.scale import check_scale
 
 T, D, STREAMS = 80, 3, 200
@@ -25,6 +32,8 @@ REDUCED = {
     "direction and magnitude": direction_and_magnitude(freegrad()),
     "direction and magnitude, Newton": direction_and_magnitude(ons_betting()),
     "sum": add_learners((freegrad(), direction_and_magnitude(freegrad()))),
+    "anytime": anytime(freegrad()),
+    "schedule free": schedule_free(freegrad()),
 }
 INSIDE = np.array([[0.5, -0.5, 0.5], [0.0, 0.0, 0.0], [0.3, 0.0, -0.2], [0.1, 0.9, -0.4]])
 OUTSIDE = np.array([[5.0, -5.0, 0.0], [0.0, 0.0, 40.0]])
@@ -123,6 +132,18 @@ def test_a_comparator_outside_the_set_is_named():
     learner = REDUCED["constrained"]
     game = losses.linear_loss, olx.Rounds(None, np.ones((5, 3))), START, np.full(3, 2.0)
     assert "`u` must lie in the domain" in str(olx.certify(learner, *game))
+
+
+@pytest.mark.parametrize("wrap", ["direction", "sum", "steps"])
+def test_an_inner_learner_that_cannot_start_at_0_is_refused(wrap):
+    learner = {
+        "direction": lambda: direction_and_magnitude(pistol(), olx.hedge(0.5)),
+        "sum": lambda: add_learners((pistol(), olx.hedge(0.5))),
+        "steps": lambda: online_to_nonconvex(olx.hedge(0.5), jax.random.key(0)),
+    }[wrap]()
+    game = losses.linear_loss, olx.Rounds(None, np.ones((3, 3))), np.ones(3) / 3
+    with pytest.raises(ValueError, match="that learner starts at 0, whatever `params` are"):
+        olx.run(learner, *game)
 
 
 REFUSALS = {

@@ -65,3 +65,62 @@ def add_learners(gradients, start):
         played.append(start + first.decide() + other)
         first.learn(g)
     return np.array(played)
+
+
+def anytime(slope_at, start, eta, weights):
+    """Cutkosky 2019, algorithm 1, with gradient descent: x is the mean of all decisions so far."""
+    decisions, played = [np.array(start)], []
+    for t, a in enumerate(weights):
+        x = np.average(decisions, axis=0, weights=weights[: t + 1])
+        played.append(x)
+        decisions.append(decisions[-1] - eta * a * slope_at(t, x))
+    return np.array(played)
+
+
+def schedule_free(slope_at, start, eta, beta, weights):
+    """Defazio et al. 2024, algorithm 1, with gradient descent and weights of the new decisions."""
+    z, later, played = np.array(start), [], []
+    for t in range(len(weights)):
+        x = np.average(later, axis=0, weights=weights[:t]) if t else z
+        y = (1 - beta) * z + beta * x
+        played.append(y)
+        z = z - eta * slope_at(t, y)
+        later.append(z)
+    return np.array(played), np.average(later, axis=0, weights=weights)
+
+
+def mechanic(slope_at, start, eta, rounds, first=1e-6, shrinks=False, decay=0.01, eps=1e-8, n=6):
+    """Cutkosky, Defazio, Mehta 2023, algorithm 1, with gradient descent, one bettor at a time.
+
+    With clipped bets, absolute values in the maximum, and a reward that may be negative.
+
+    shrinks: whether offsets are divided by the scale plus `eps`, where they were multiplied by it.
+    """
+    delta, x, s, played = np.zeros(len(start)), np.array(start), np.full(n, first), []
+    m, v, r = np.zeros((3, n))
+    for t in range(rounds):
+        played.append(x)
+        g = slope_at(t, x)
+        if shrinks:
+            delta = delta * s.sum() / (s.sum() + eps)
+        pulled = g + decay * s.sum() * np.linalg.norm(g) * x / (np.linalg.norm(x) + eps)
+        h = pulled @ delta
+        delta = delta - eta * g
+        for i in range(n):
+            beta = 1 - 0.1 ** (i + 1)
+            r[i] = beta * r[i] - s[i] * min(max(h, -m[i]), m[i])
+            m[i] = max(beta * m[i], abs(h) + eps)
+            v[i] = beta**2 * v[i] + h**2
+            s[i] = (first * m[i] / n + max(r[i], 0.0)) / (np.sqrt(v[i]) + eps)
+        x = np.array(start) + s.sum() * delta
+    return np.array(played)
+
+
+def online_to_nonconvex(slope_at, start, eta, shares):
+    """Cutkosky, Mehta, Orabona 2023, algorithm 1, with gradient descent in the unit ball."""
+    x, step, played = np.array(start), np.zeros(len(start)), []
+    for t, share in enumerate(shares):
+        w = x + share * step
+        played.append(w)
+        x, step = x + step, ball(step - eta * slope_at(t, w))
+    return np.array(played)

@@ -57,6 +57,8 @@ def to_optax(learner: Learner) -> optax.GradientTransformationExtraArgs:
     were taken elsewhere. After `optax.scale(c)` the params are a moving average of the decisions,
     each of which has the share `c`. To take smaller steps, change the numbers of the learner.
 
+    Learners that use roots or inverses of matrices refuse params in half precision.
+
     >>> import jax, jax.numpy as jnp, olx, optax
     >>> optimizer = olx.interop.optax.to_optax(olx.first_order.cocob(2.0))
     >>> loss = lambda w: jnp.sum((w - jnp.array([1.0, -2.0])) ** 2)
@@ -93,6 +95,7 @@ def _init(learner: Learner, params: PyTree) -> ToOptaxState:
         return _outline(learner, params)
     if any(isinstance(leaf, jax.ShapeDtypeStruct) for leaf in leaves):
         return jax.eval_shape(Partial(_init, learner), params)
+    _check_precision(learner, params)
     inner = first_state(learner, params)
     jax.eval_shape(Partial(_tried, learner), inner, params)  # refuses before the first gradient
     return ToOptaxState(_offset(learner, params, _decision(learner, inner)), inner)
@@ -143,12 +146,41 @@ class _Params(NamedTuple):
 def _outline(learner: Learner, placeholder: PyTree) -> ToOptaxState:
     """The state with `placeholder` in place of all that is like the params.
 
-    `optax.tree.map_params` asks for it, with a tree without leaves.
+    `optax.tree.map_params` asks for it, with a tree without leaves, and says no shapes. So shapes
+    are tried: any, then those of arrays in the numbers of the learner. A learner of one array finds
+    no tree in its place; then all is like the params that has their shape, whatever that is.
     """
-    is_params = lambda node: isinstance(node, _Params)
-    state = jax.eval_shape(learner.init, _Params(jax.ShapeDtypeStruct((3,), float)))
-    mark = lambda node: placeholder if is_params(node) else node
-    return ToOptaxState(placeholder, jax.tree.map(mark, state, is_leaf=is_params))
+    leaves = [jnp.shape(leaf) for leaf in jax.tree.leaves(learner.hparams)]
+    own = sorted({shape for shape in leaves if shape})
+    state = None
+    for shape in ((3,), *own):
+        if state is None:
+            state = _state_if_legal(learner, _Params(jax.ShapeDtypeStruct(shape, float)))
+    if state is not None:
+        is_params = lambda node: isinstance(node, _Params)
+        mark = lambda node: placeholder if is_params(node) else node
+        return ToOptaxState(placeholder, jax.tree.map(mark, state, is_leaf=is_params))
+    for shapes in (((3,), (5,)), ((3, 3), (5, 5)), *((shape, shape) for shape in own)):
+        both = [_state_if_legal(learner, jax.ShapeDtypeStruct(one, float)) for one in shapes]
+        if None not in both:
+            like = lambda *leaves: all(
+                (leaf.shape, leaf.dtype) == (one, jnp.result_type(float))
+                for leaf, one in zip(leaves, shapes, strict=True)  # noqa: B023
+            )
+            mark = lambda *leaves: placeholder if like(*leaves) else leaves[0]  # noqa: B023
+            return ToOptaxState(placeholder, jax.tree.map(mark, *both))
+    raise RefusedType(
+        f"{learner!r} fits no params of the shapes that were tried, so `optax.tree.map_params` "
+        "cannot tell what in its state is like them; map over the leaves of the state by shape."
+    )
+
+
+def _state_if_legal(learner: Learner, params: PyTree) -> PyTree:
+    """The shapes of the first state; None if the learner does not take such params."""
+    try:
+        return jax.eval_shape(learner.init, params)
+    except Exception:  # of any kind: the code of a learner gets a tree that it may not expect
+        return None
 
 
 def _decision(learner: Learner, state: PyTree) -> PyTree:
@@ -180,13 +212,28 @@ def _offset(learner: Learner, params: PyTree, first: PyTree) -> PyTree:
     return tree_map_with_path(one, jax.tree.map(jnp.asarray, params), first)
 
 
-def _tried(learner: Learner, inner: PyTree, params: PyTree) -> None:
+def _tried(learner: Learner, inner: PyTree, params: PyTree) -> PyTree:
     """One round with all that an optimizer may be told."""
     w = _decision(learner, inner)
     remedy = "a learner for `to_optax` decides on something like the params"
     check.same_shape("the decision", w, "`params`", params, remedy)
     state = ToOptaxState(params, inner)
-    _update(learner, w, state, params, value=_none(w), value_fn=_none)
+    return _update(learner, w, state, params, value=_none(w), value_fn=_none)
+
+
+def _check_precision(learner: Learner, params: PyTree) -> None:
+    """Refuse half precision for a learner with an operation that has none, as a matrix root."""
+    as_shape = lambda leaf: jax.ShapeDtypeStruct(jnp.shape(leaf), jnp.result_type(leaf))
+    shapes = jax.tree.map(as_shape, params)
+    if not any(leaf.dtype in (jnp.float16, jnp.bfloat16) for leaf in jax.tree.leaves(shapes)):
+        return
+    try:
+        jax.jit(lambda params: _tried(learner, learner.init(params), params)).lower(shapes)
+    except NotImplementedError as error:
+        raise RefusedType(
+            f"{learner!r} uses matrices in a way that has no half precision here ({error.args[-1]}"
+            "); give `params` in float32."
+        ) from error
 
 
 def _none(w: PyTree) -> Any:

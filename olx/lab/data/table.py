@@ -133,11 +133,15 @@ class Table:
     def apply(self, data: object, *, allow_unknown: bool = False) -> Matrix:
         """The contexts of new rows: an array of shape (T, d), or a SciPy matrix if they are sparse.
 
-        data: the path of a file, a table that narwhals reads, or an array or SciPy matrix with the
-            features of the file. Labels may be there or not.
+        data: the path of a file, a table that narwhals reads, a row as a dictionary or a list of
+            such rows, or an array or SciPy matrix with the features of the file. Labels may be
+            there or not.
         allow_unknown: a word that is not among the categories becomes zeros; False refuses it.
         """
         place = str(data) if isinstance(data, str | os.PathLike) else "Table.apply"
+        rows = [data] if isinstance(data, dict) else data
+        if isinstance(rows, list) and rows and all(isinstance(row, dict) for row in rows):
+            data = pa.Table.from_pylist(rows)
         x = self._features(place, data, allow_unknown)
         outcomes.finite(place, "feature", x)
         return with_bias(self.scale.apply(x.astype(float)), self.bias)
