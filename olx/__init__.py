@@ -73,6 +73,7 @@ if _TYPE_CHECKING:
     from olx import hindsight as hindsight
     from olx import interop as interop
     from olx import lab as lab
+    from olx import layers as layers
     from olx import meta as meta
     from olx import multiclass as multiclass
     from olx import ranking as ranking
@@ -97,6 +98,7 @@ _LAZY_PACKAGES = (
     "hindsight",
     "interop",
     "lab",
+    "layers",
     "meta",
     "multiclass",
     "ranking",

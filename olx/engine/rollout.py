@@ -130,7 +130,7 @@ def _scan(
     def play(state: PyTree, rounds: Rounds) -> tuple[PyTree, Output]:
         if segment is None:
             return lax.scan(step, state, rounds)
-        return _in_segments(step, state, rounds, segment)
+        return in_segments(step, state, rounds, segment)
 
     return _in_one_program(play, state, rounds)
 
@@ -150,7 +150,8 @@ def _in_one_program(play: Callable, state: PyTree, rounds: Rounds) -> Any:
     return jax.tree.unflatten(jax.tree.structure(shapes), found)
 
 
-def _in_segments(step, state, rounds: Rounds, segment: int):
+def in_segments(step: Callable, state: PyTree, rounds: PyTree, segment: int) -> tuple:
+    """`lax.scan` that keeps one state per `segment` rounds, and plays them again to go back."""
     length = len(jax.tree.leaves(rounds)[0])
     whole = length - length % segment
     fold = lambda leaf: leaf[:whole].reshape(whole // segment, segment, *leaf.shape[1:])
