@@ -44,9 +44,8 @@ def argmax(problem: Problem, theta: PyTree) -> PyTree:
     """The point of the set where <theta, w> - f(w) is largest; the search starts near `start`."""
     flat, unravel = ravel_pytree(theta)
     on_flat = lambda function: Partial(_on_flat, function, Partial(unravel))
-    return unravel(
-        _solve(Problem(on_flat(problem.f), on_flat(problem.project), problem.start), flat)
-    )
+    flat_problem = Problem(on_flat(problem.f), on_flat(problem.project), problem.start)
+    return unravel(_solve(flat_problem, flat))
 
 
 def _on_flat(function: Partial, unravel: Partial, w: Float[Array, " d"]) -> Array:

@@ -14,6 +14,7 @@ from olx.engine.game import game_of
 from olx.engine.numbers import numbers_of
 from olx.engine.round import Measure, Record, recorder_of
 from olx.keep import Keep
+from olx.needs import refuse_breach
 
 
 @public
@@ -62,7 +63,9 @@ def run(
     numbers = numbers_of(learner, loss, check_game)
     recorder = recorder_of(record, measure, keep)
     options = Options(keep, progress, checkpoint, explain, implementation=implementation)
-    return execute(game_of("run", numbers, rounds, params, recorder, state), options)
+    done = execute(game_of("run", numbers, rounds, params, recorder, state), options)
+    refuse_breach(done.state)
+    return done
 
 
 @public

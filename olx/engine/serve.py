@@ -25,6 +25,7 @@ from olx.engine.round import cast_context, feedback_of
 from olx.engine.sparse_chunks import Entries, SparseChunks
 from olx.engine.sparse_layout import Layout, dense, layout_of, packer, state_of
 from olx.frameworks.lift import as_linear, is_affine
+from olx.needs import refuse_breach
 from olx.streams.arrays import rows_with_ones
 from olx.streams.checks import (
     check_finite,
@@ -68,6 +69,7 @@ def predict(learner: Learner, state: PyTree, contexts: PyTree) -> PyTree:
     length = _check_rows(contexts)
     if isinstance(state, Run):
         check_state(state, ())
+    refuse_breach(state)
     state = jax.tree.map(jnp.asarray, state)
     if isinstance(contexts, SparseRows):
         return _sparse(learner, state, contexts)
@@ -223,10 +225,12 @@ def step(
     play = _play_of(game, state, one.context)
     _judge(game, play, one)
     try:
-        return play.program([*game.leaves.own, *game.leaves.other], *given)
+        played = play.program([*game.leaves.own, *game.leaves.other], *given)
     except (TypeError, ValueError, AttributeError) as error:
         _explain(error, game, play, state, one)
         raise
+    refuse_breach(played.state)
+    return played
 
 
 def _is_traced(learner: Learner, loss: Loss) -> bool:

@@ -38,6 +38,7 @@ from olx.engine.round import feedback_of
 from olx.interop.river._device import LEAD, Device, own_of
 from olx.interop.river._rows import Layout, Table
 from olx.losses.score import ScoreLoss
+from olx.needs import refuse_breach
 
 _QUEUE = 64  # rows that are learned in one call
 _FEW = 16  # rows that the lane learns; the device is faster for more
@@ -167,7 +168,7 @@ class RiverGame:
         table.write(1, layout, x, 0.0, 0.0)
         found = self.device.pair(table.rows[:2])
         self._played()
-        return found
+        return self._checked(found)
 
     def scores(self, matrix: np.ndarray, names: list) -> np.ndarray:
         """What the learner plays on many rows."""
@@ -178,7 +179,13 @@ class RiverGame:
             part = matrix[begin : begin + _QUEUE]
             self.table.place(part, names)
             found.append(self.device.scores(self.table.rows[:_QUEUE])[: len(part)])
-        return np.concatenate(found)
+        return self._checked(np.concatenate(found))
+
+    def _checked(self, scores: np.ndarray) -> np.ndarray:
+        """The scores; refuses those of a learner of which a demand was broken."""
+        if not np.isfinite(scores).all():
+            refuse_breach(self.device.tree())
+        return scores
 
     def flush(self) -> None:
         """Learn the rows that wait."""
