@@ -71,7 +71,8 @@ def compare(
         `{"name": (X, y), "scale": "standard"}`.
     out: the folder of the result; a temporary one, which goes when Python ends, if None. All is
         played again if it holds a result, for a function of Python may have changed.
-    progress: whether to show a progress bar; None shows it on a terminal only.
+    progress: whether to show a progress bar; None shows it on a terminal, and elsewhere a
+        line each minute.
     executor: who plays the jobs, as for `olx.lab.run.run`; None plays them here.
     settings: the keys at the top of a config, such as `seeds=5`; see `olx help config`. The loss
         may be a function. The precision is that of JAX if not given.
