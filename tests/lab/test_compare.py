@@ -1,6 +1,7 @@
 """`olx.lab.compare`: learners and rows from Python give the result of a config."""
 
 import json
+import re
 
 import jax
 import jax.numpy as jnp
@@ -77,6 +78,9 @@ def test_it_is_the_result_of_a_config(result, tmp_path):
 def test_it_shows_its_leaderboard_and_writes_the_report(result):
     assert "<caption>data</caption>" in result._repr_html_()
     assert "<td" in result._repr_html_()
+    assert re.search(r"\n 1  \w+ +0\.\d+ ± 0\.\d+ ", str(result))
+    assert set(result.table().column("learner").to_pylist()) >= {"learner", "mine"}
+    assert result.plot("loss").get_ylabel() == "mean loss so far"
     assert set(result.certificates.column("learner").to_pylist()) >= {"learner", "mine"}
     text = (result.folder / "config.toml").read_text()
     assert 'mirror = "olx.mirrors.euclidean:euclidean"' in text
