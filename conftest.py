@@ -66,6 +66,7 @@ jax.config.update("jax_numpy_dtype_promotion", "strict")
 
 from olx import _cache
 from olx.engine import tuning
+from olx.engine.prepared import PREPARED
 
 
 @pytest.fixture
@@ -84,11 +85,13 @@ def retune(monkeypatch):
     def change(**constants):
         for name, value in constants.items():
             monkeypatch.setattr(tuning, name, value)
+        PREPARED.clear()
         if tuning.TRACED & constants.keys():
             traced.append(True)
             _cache.clear()
 
     yield change
+    PREPARED.clear()
     if traced:
         _cache.clear()
 

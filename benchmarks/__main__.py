@@ -26,6 +26,7 @@ from benchmarks import (
     harness,
     lab,
     large,
+    layers,
     outputs,
     overhead,
     second_order,
@@ -50,6 +51,7 @@ GROUPS = {  # by name: the title of the table, and what measures it
     "lab": ("The lab against the engine, and against pandas", lab.measure),
     "compile_time": ("Compilation and the price of a call", compile_time.measure),
     "large": ("Large problems", large.measure),
+    "layers": ("Fast weights, forward and backward, against a plain scan", layers.measure),
     "gpu": ("A chunk of rounds as one GPU kernel", gpu.measure),
 }
 

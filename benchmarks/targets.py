@@ -23,6 +23,7 @@ OVERHEAD = 1.15  # time of the kernel of olx / of a JAX loop by hand; of `run` /
 # microseconds of a call: 1,000 rounds of 10 features, 8 configurations; a step at 50 features
 CALL = {"olx.run": 150.0, "olx.sweep": 250.0, "olx.step": 25.0}
 CERTIFY = 2.0  # time of `certify` on a stream / of `run`, with all theorems of the learner
+LAYER, LAYER_MEMORY = 6.0, 15.0  # plain scan / chunks: time, and memory of the backward pass
 ROLLOUT = 5000.0  # microseconds of CPU of another call of `rollout`, 300 rounds, not in `jit`
 
 SPARSE = {

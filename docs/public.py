@@ -36,7 +36,8 @@ def rooms() -> dict[str, list[Name]]:
     """The public names by room, `olx` first."""
     inner = [getattr(olx, name) for name in dir(olx) if _is_room(name, getattr(olx, name))]
     found = {_short(room.__name__): names(room) for room in [olx, *inner]}
-    for room in ("convex.sets", "interop.optax", "interop.sklearn", "interop.river"):
+    inner = ("optax", "flax", "equinox", "sklearn", "river")
+    for room in ("convex.sets", *(f"interop.{library}" for library in inner)):
         found[f"olx.{room}"] = names(importlib.import_module(f"olx.{room}"))
     return {room: public for room, public in found.items() if public}
 

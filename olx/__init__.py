@@ -58,6 +58,7 @@ from olx.frameworks.optimistic import optimistic as optimistic
 from olx.frameworks.optimistic import optimistic_md as optimistic_md
 from olx.frameworks.repeated_game import repeated_game as repeated_game
 from olx.frameworks.scale_free import scale_free as scale_free
+from olx.frameworks.scale_free_md import scale_free_md as scale_free_md
 from olx.mirrors.base import MirrorMap as MirrorMap
 from olx.mirrors.base import mirror_map as mirror_map
 from olx.needs import Need as Need
@@ -72,6 +73,7 @@ if _TYPE_CHECKING:
     from olx import hindsight as hindsight
     from olx import interop as interop
     from olx import lab as lab
+    from olx import layers as layers
     from olx import meta as meta
     from olx import multiclass as multiclass
     from olx import ranking as ranking
@@ -96,6 +98,7 @@ _LAZY_PACKAGES = (
     "hindsight",
     "interop",
     "lab",
+    "layers",
     "meta",
     "multiclass",
     "ranking",

@@ -31,10 +31,10 @@ class Recent(Generic[Value]):
 
     def get(self, key: object) -> Value | None:
         with self._lock:
-            if key not in self._entries:
-                return None
-            self._entries.move_to_end(key)
-            return self._entries[key]
+            found = self._entries.get(key)
+            if found is not None:
+                self._entries.move_to_end(key)
+            return found
 
     def put(self, key: object, value: Value) -> Value:
         """Keep `value`; returns the value that is kept, which may be of another thread."""

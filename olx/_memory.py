@@ -131,10 +131,18 @@ LINE = 64  # bytes
 
 def aligned_empty(shape: tuple[int, ...], dtype: Any) -> np.ndarray:
     """An array like that of `np.empty`, aligned."""
-    size = math.prod(shape) * np.dtype(dtype).itemsize
-    room = np.empty(size + LINE, np.uint8)
-    skip = -address(room) % LINE
-    return room[skip : skip + size].view(dtype).reshape(shape)
+    return aligned_arrays([(shape, dtype)])[0]
+
+
+def aligned_arrays(kinds: list[tuple[tuple[int, ...], Any]]) -> list[np.ndarray]:
+    """Arrays like those of `np.empty`, of these shapes and dtypes, aligned, in one allocation."""
+    sizes = [math.prod(shape) * np.dtype(dtype).itemsize for shape, dtype in kinds]
+    room = np.empty(sum(sizes) + LINE * len(sizes), np.uint8)
+    begin, found = -address(room) % LINE, []
+    for (shape, dtype), size in zip(kinds, sizes, strict=True):
+        found.append(np.ndarray(shape, dtype, room, begin))
+        begin += size + -size % LINE
+    return found
 
 
 def is_aligned(array: np.ndarray) -> bool:

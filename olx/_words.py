@@ -181,7 +181,7 @@ def _moved(call: Call, record: object, parts: list[tuple[Path, Any]]) -> Call:
         if isinstance(source, Call):
             source = _moved(source, record, parts)
         elif not isinstance(source, str):
-            source = _source(argument.name, _value(record, source), parts)
+            source = _source(argument.name, value_at(record, source), parts)
         moved.append(argument._replace(source=source))
     return Call(call.name, tuple(moved))
 
@@ -221,7 +221,7 @@ def _equal(part: Any, value: Any) -> bool:
         return False
 
 
-def _value(record: Any, source: Any) -> Any:
+def value_at(record: Any, source: Any) -> Any:
     if callable(source):
         return source(record)
     if not source:
@@ -260,7 +260,7 @@ def words(thing: object) -> str:
 
 def _call(record: object, call: Call) -> str:
     """The call in words."""
-    if any(kind != _kind(_value(record, path)) for path, kind in call.parts):
+    if any(kind != _kind(value_at(record, path)) for path, kind in call.parts):
         raise KeyError("another record is there")
     if call.arguments is None:
         return call.name
@@ -271,7 +271,7 @@ def _call(record: object, call: Call) -> str:
         elif isinstance(source, Call):
             text = _call(record, source)
         else:
-            text = words(_value(record, source))
+            text = words(value_at(record, source))
         in_place &= not named and text != default
         if text != default:
             said.append(text if in_place else f"{name}={text}")

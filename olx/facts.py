@@ -43,6 +43,30 @@ class AddsContext:
 
 
 @dataclasses.dataclass(frozen=True)
+class ShrinksAndAddsContext:
+    """A predictor whose state is one array w and whose score is <w, x>; an update shrinks w first.
+
+    It multiplies w by a number, and then adds a * x, where a is that of the score of the new w.
+    """
+
+    keep_fn: Callable[..., PyTree]  # (hparams, context) -> the number, which does not depend on w
+    coefficient_fn: Callable[..., PyTree]  # (hparams, feedback of the score of keep * w) -> a
+
+
+@dataclasses.dataclass(frozen=True)
+class LeastSquares:
+    """A predictor by ridge regression on the rows so far; its state is a `RankOneState`.
+
+    The matrix A of its problem becomes forget * A + weight * x x', and A w becomes
+    forget * A w + weight * y x. The score is a function of <w, x> and of x' A^-1 x.
+    """
+
+    forget_fn: Callable[..., PyTree]  # hparams -> forget
+    score_fn: Callable[..., PyTree]  # (hparams, <w, x>, x' A^-1 x) -> the score
+    rows_fn: Callable[..., PyTree]  # (hparams, params) -> the first state, with a row per outcome
+
+
+@dataclasses.dataclass(frozen=True)
 class Separable:
     """A point learner that treats every coordinate alone.
 
@@ -179,14 +203,17 @@ class Facts:
         `update`, which does this; or it plays it without refresh, and states a refresh of its own.
     decision: how the state becomes an action, in two steps. The engine then keeps the decision
         between the rounds, and computes it again only after the state has changed.
+    squares: the least squares problem whose solution the learner keeps. A layer then plays chunks
+        of rounds by matrix products (`olx.layers`).
     scale_free: whether all losses times one positive number give the same actions, up to rounding.
         The engine does not use it; users need not scale their losses.
     """
 
-    adds: AddsGradient | AddsContext | None = None
+    adds: AddsGradient | AddsContext | ShrinksAndAddsContext | None = None
     coordinates: Separable | Rowwise | Linear | HasAggregate | Refreshed | None = None
     refresh: Refresh | None = None
     decision: Decision | None = None
+    squares: LeastSquares | None = None
     scale_free: bool = False
 
     @own_name("Facts")

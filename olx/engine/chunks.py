@@ -38,6 +38,7 @@ class Checks(NamedTuple):
     needs: list  # the result of `needs_of`
     params: PyTree
     shown: frozenset[int] = frozenset()  # the leaves of the rounds that are looked at afterwards
+    decision: np.dtype | None = None  # the dtype of the decision; that of `params` if None
 
     @property
     def late(self) -> bool:
@@ -47,7 +48,7 @@ class Checks(NamedTuple):
     def before(self, part: Rounds, start: int) -> None:
         """Refuse what need not show in the output of these rounds."""
         try:
-            judge(*self[:2], part, start, self.shown)
+            judge(*self[:2], part, start, self.shown, self.decision)
         except ValueError:
             self.all(part, start)  # of several bad numbers, it names the first
             raise
@@ -371,10 +372,16 @@ class Buffers:
         if key not in self._places:
             self._places[key] = memory.aligned_empty((self._capacity, *leaf.shape[1:]), dtype)
         buffer = self._places[key]  # to fill new memory would take longer than a short run
-        buffer[:count] = rows
-        buffer[count : count + tuning.BLOCK_ROUNDS] = 0  # what the last block may read
+        fill(buffer, rows)
         return self._form(buffer), buffer[:count]
 
     def _form(self, rows: np.ndarray) -> Any:
         """An aligned array for a device."""
         return view_of_buffer(rows) if is_cast(rows.dtype) and not device.accelerated() else rows
+
+
+def fill(buffer: np.ndarray, rows: Any) -> None:
+    """Write rows to the beginning of a buffer."""
+    count = len(rows)
+    buffer[:count] = rows
+    buffer[count : count + tuning.BLOCK_ROUNDS] = 0  # what the last block may read

@@ -110,6 +110,14 @@ class Collector:
         return losses, trace, None if self.keep is None else Curve(segment.at, *totals)
 
 
+def rounds_of(trees: PyTree, count: int, stacked: bool) -> PyTree:
+    """The first `count` rounds of arrays of a chunk; the axis of configurations is before time."""
+    one = lambda leaf: _played(leaf, 0, count)
+    if stacked:
+        one = lambda leaf: np.moveaxis(_played(leaf, 0, count), 0, 1)
+    return one(trees) if isinstance(trees, np.ndarray) else jax.tree.map(one, trees)
+
+
 def _beside(function: Callable[[Any], np.ndarray], trees: list[PyTree]) -> PyTree:
     """`function` of every leaf of every share; the shares beside each other, on the second axis."""
     both = lambda rows: rows[0] if len(rows) == 1 else np.concatenate(rows, axis=1)

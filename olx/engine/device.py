@@ -53,7 +53,10 @@ def stays_on_device(leaf: object) -> bool:
 
 
 def is_key(leaf: object) -> bool:
-    return isinstance(leaf, jax.Array) and jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key)
+    if isinstance(leaf, np.ndarray) or not isinstance(leaf, jax.Array):
+        return False
+    plain = isinstance(leaf.dtype, np.dtype)  # a key has a dtype of JAX
+    return not plain and jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key)
 
 
 def data_of(leaf: Any) -> Any:

@@ -18,7 +18,7 @@ from jaxtyping import PyTree
 from olx.core import Curve, Run
 from olx.engine import device, tuning
 from olx.engine.checkpoint import Checkpoint, check_checkpoint, describe
-from olx.engine.chunks import Checks, Chunk, Stream
+from olx.engine.chunks import Checks, Chunk, Stream, len_of
 from olx.engine.compile import explain_width
 from olx.engine.device import Devices, accelerated, devices_of
 from olx.engine.explain import explain_error
@@ -26,6 +26,7 @@ from olx.engine.finite import candidates
 from olx.engine.game import Game
 from olx.engine.implementations import Implementation, choose, table_of
 from olx.engine.outputs import Outputs
+from olx.engine.prepared import PREPARED, Prepared, kind_of_game
 from olx.engine.processes import ProcessGroup, process_group
 from olx.engine.round import Output
 from olx.engine.sparse_layout import AXES, unpack
@@ -38,6 +39,7 @@ from olx.engine.threads import (
     threads_of,
 )
 from olx.keep import Keep
+from olx.streams.checks import widest_float
 
 
 class Options(NamedTuple):
@@ -54,8 +56,17 @@ class Options(NamedTuple):
 def execute(game: Game, options: Options) -> Run:
     """Play a game by the first implementation that takes it."""
     saves = options.checkpoint is not None
-    checkpoint = check_checkpoint(options.checkpoint) if saves else None
     many = game.batched and jax.process_count() > 1
+    given = game, options.progress, options.implementation
+    kind = None if saves or many or options.explain else kind_of_game(*given)
+    known = None if kind is None else PREPARED.get(kind)
+    if known is not None:
+        try:
+            return _whole_run(game, known.play(game, options.keep, options.threads))
+        except (TypeError, ValueError, AttributeError) as error:
+            explain_error(error, game)
+            raise
+    checkpoint = check_checkpoint(options.checkpoint) if saves else None
     with process_group(game.name, _devices(game), saves) if many else _ALONE as group:
         try:
             stream = Stream(game)
@@ -68,6 +79,8 @@ def execute(game: Game, options: Options) -> Run:
                     state, output = program(state, chunk)
                     outputs.add(chunk, output, state)
                 run = outputs.run()
+                if kind is not None and (found := program.prepared()) is not None:
+                    PREPARED.put(kind, found)
         except (TypeError, ValueError, AttributeError) as error:
             explain_error(error, game)
             raise
@@ -153,6 +166,19 @@ class Compiled:
         if not self._program.says:  # else a chunk is one launch
             explain_width(name, self._shares.configurations)
         print("\n".join(table_of(self._game, self._implementation)))
+
+    def prepared(self) -> Prepared | None:
+        """How games of this kind are played, if they are one small chunk, played by one call."""
+        plan = self._stream.plan
+        size = sum(leaf.nbytes for leaf in jax.tree.leaves(plan.first))
+        if len_of(plan.first) > plan.capacity or size > tuning.CHUNK_BYTES:
+            return None
+        if self._call is None or self._threaded is not None:
+            return None
+        shapes = [(plan.capacity, *leaf.shape[1:]) for leaf in jax.tree.leaves(plan.first)]
+        checked = self.checks.shown, widest_float(self._game.params)
+        kinds, compiled = list(zip(shapes, plan.dtypes, strict=True)), self._program.host is None
+        return Prepared(self._call, kinds, *checked, compiled)
 
     def outputs_of(self, out: Any) -> list[Output]:
         """The outputs of all shares of the configurations, in their order; waits for them."""

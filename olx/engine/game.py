@@ -43,6 +43,7 @@ from olx.engine.numpy_functions import (
     kind_of,
     numpy_functions,
     plain_number,
+    quietly,
 )
 from olx.engine.readings import readings_of
 from olx.engine.round import Recorder
@@ -175,7 +176,7 @@ _BEGUN: Recent[_Begun] = Recent()
 def _begin(numbers: Numbers, params: PyTree) -> PyTree:
     """The first state on dense rows. One of NumPy is remembered for the same `params`."""
     given = jax.tree.leaves(params)
-    key = id(numbers), accelerated(), jax.config.read("jax_enable_x64"), *map(id, given)
+    key = id(numbers), jax.default_backend(), jax.config.read("jax_enable_x64"), *map(id, given)
     if (found := _BEGUN.get(key)) is not None:
         return found.state
     check_params(params)
@@ -242,8 +243,7 @@ def _host_start(numbers: Numbers, params: PyTree) -> Start | None:
         return None
     functions, after, dtypes = written
     try:
-        with np.errstate(all="ignore"):
-            found = functions.calls[0](*map(plain_number, given))
+        found = quietly(functions.calls[0], *map(plain_number, given))
     except LEFT:
         return None
     return jax.tree.unflatten(after, map(as_leaf, found, dtypes))

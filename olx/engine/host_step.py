@@ -15,17 +15,18 @@ from jax.core import Tracer
 from jaxtyping import Array, PyTree
 
 from olx._cache import Recent, cached
-from olx.core import Rounds
+from olx.core import Learner, Loss, Rounds
 from olx.engine import tuning
+from olx.engine.arguments import check_game
 from olx.engine.device import accelerated
-from olx.engine.numbers import Leaves, Numbers, Structure
+from olx.engine.numbers import Leaves, Numbers, Structure, has_numbers
 from olx.engine.numpy_functions import (
     LEFT,
     Functions,
-    as_leaf,
     kind_of,
     numpy_functions,
     plain_number,
+    quietly,
 )
 from olx.streams.checks import needs_of
 
@@ -33,69 +34,89 @@ from olx.streams.checks import needs_of
 class HostStep(NamedTuple):
     """The round of one learner and one loss, for states and rows of one kind."""
 
-    game: Numbers  # kept, so that its `id` is not used again
     call: Callable[..., list]
     own: list  # numbers of the learner and the loss, as arguments
     shared: list  # what depends on them alone
-    casts: list[np.dtype | None]  # of the leaves of a round that JAX would cast
+    casts: list[np.dtype | None] | None  # of leaves that JAX would cast; None: as they are
     after: Any  # the structure of the result
-    kinds: list[np.dtype]  # of its leaves
+    kinds: list[Callable | None]  # the types of its leaves that are numbers
 
     def play(self, leaves: list) -> PyTree | None:
         """The result of a round; None if it must be played in another way."""
-        given = [
-            plain_number(leaf if kind is None else np.asarray(leaf).astype(kind))
-            for leaf, kind in zip(leaves, self.casts, strict=True)
-        ]
+        if self.casts is not None:
+            leaves = [
+                plain_number(leaf if kind is None else np.asarray(leaf).astype(kind))
+                for leaf, kind in zip(leaves, self.casts, strict=True)
+            ]
         try:
-            with np.errstate(all="ignore"):
-                *found, fine = self.call(*self.own, *given, *self.shared)
+            *found, fine = quietly(self.call, *self.own, *leaves, *self.shared)
         except LEFT:
             return None
-        return jax.tree.unflatten(self.after, map(as_leaf, found, self.kinds)) if fine else None
+        if not fine:
+            return None
+        pairs = zip(found, self.kinds, strict=True)
+        return self.after.unflatten([one if kind is None else kind(one) for one, kind in pairs])
 
 
-_SEEN: Recent[HostStep | str] = Recent()
+class _Seen(NamedTuple):
+    game: Numbers  # kept, so that the `id` of its learner and of its loss is not used again
+    step: HostStep | str  # or why there is none
 
 
-def host_step(game: Numbers, round_fn: Callable, start: Callable, given: tuple) -> PyTree | None:
+_SEEN: Recent[_Seen] = Recent()
+
+
+def host_step(
+    learner: Learner, loss: Loss, given: tuple, round_fn: Callable, begin: Callable
+) -> PyTree | None:
     """The result of a round, by NumPy; None if it must be played in another way.
 
-    round_fn: (learner, loss, start, *given) -> the result.
-    start: () -> what has the shape of the decision; it refuses a round that cannot be played.
     given: the state, the context, the outcome and the weight.
+    round_fn: (learner, loss, start, *given) -> the result.
+    begin: () -> the numbers of the learner and the loss, and what has the shape of the decision; it
+        refuses a round that cannot be played. None if the learner is traced.
     """
     leaves, tree = jax.tree.flatten(given)
-    kinds = tuple(map(_quick_kind, leaves))
-    if None in kinds:
-        return None
-    key = id(game), tree, kinds, jax.config.read("jax_enable_x64")
+    kinds = tuple([_FLOAT if type(leaf) is float else _quick_kind(leaf) for leaf in leaves])
+    key = id(learner), id(loss), tree, kinds, jax.config.read("jax_enable_x64")
     found = _SEEN.get(key)
     if found is None:
-        found = _SEEN.put(key, _new_step(game, round_fn, start(), given, kinds))
-    return None if isinstance(found, str) else found.play(leaves)
+        begun = None if None in kinds else begin()
+        if begun is None:
+            return None
+        numbers, params = begun
+        found = _Seen(numbers, _new_step(numbers, params, round_fn, given, leaves, kinds))
+        if has_numbers(learner, loss, check_game):  # else its numbers may change
+            _SEEN.put(key, found)
+    return None if isinstance(found.step, str) else found.step.play(leaves)
+
+
+_FLOAT = (), float, True
 
 
 def _quick_kind(leaf: Any) -> tuple | None:
-    """The kind of a number or an array, as `kind_of` gives it; None if it needs a closer look."""
+    """The kind of a number, as `kind_of` gives it, or of an array with its type; else None."""
     kind = type(leaf)
-    if kind is float or (kind is int and -(2**31) <= leaf < 2**31):
+    if kind is float:
+        return _FLOAT
+    if kind is int and -(2**31) <= leaf < 2**31:
         return (), kind, True
     if kind is np.ndarray or isinstance(leaf, np.generic):
-        return leaf.shape, leaf.dtype, False
+        return leaf.shape, leaf.dtype, False, kind
     if isinstance(leaf, jax.Array) and not isinstance(leaf, Tracer):
-        return kind_of(leaf)  # a random key has no weak type
+        return *kind_of(leaf), kind  # a random key has no weak type
     return None
 
 
 def _new_step(
-    game: Numbers, round_fn: Callable, start: PyTree, given: tuple, kinds: tuple
+    game: Numbers, start: PyTree, round_fn: Callable, given: tuple, leaves: list, kinds: tuple
 ) -> HostStep | str:
     state, *row = given
     if accelerated() or sum(np.size(leaf) for leaf in jax.tree.leaves(state)) > tuning.HOST_NUMBERS:
         return "the state is large"
     if np.ndim(given[-1]) or not all(map(_is_real, jax.tree.leaves(row))):
         return "the numbers must be looked at"
+    kinds = tuple(kind[:3] for kind in kinds)
     if len({_wide(kind) for _, kind, weak in kinds if not weak} - {None}) > 1:
         return "JAX casts some of the numbers"
     numbers = *game.leaves.own, *game.leaves.other
@@ -114,7 +135,9 @@ def _new_step(
     functions, after, dtypes = written
     own = list(map(plain_number, numbers))
     casts = [None if isinstance(kind, type) else _cast(kind) for _, kind, _ in kinds]
-    return HostStep(game, functions.calls[0], own, functions.prepare(*own), casts, after, dtypes)
+    if casts == [None] * len(casts) and all(plain_number(leaf) is leaf for leaf in leaves):
+        casts = None
+    return HostStep(functions.calls[0], own, functions.prepare(*own), casts, after, dtypes)
 
 
 def _wide(kind: np.dtype) -> np.dtype | None:
@@ -145,7 +168,7 @@ def _written_step(
     own: tuple,
     kinds: tuple,
     _: bool,
-) -> tuple[Functions, Any, list[np.dtype]] | str:
+) -> tuple[Functions, Any, list[Callable | None]] | str:
     first = jax.tree.unflatten(start[0], [jax.ShapeDtypeStruct(*kind) for kind in start[1]])
     first = None if start[0].num_leaves == 0 else first
     count, after = structure.learner.num_leaves, []
@@ -155,13 +178,16 @@ def _written_step(
         learner, loss = Leaves(*parts, structure).parts()
         given = jax.tree.unflatten(tree, leaves[len(own) :])
         found, form = jax.tree.flatten(round_fn(learner, loss, first, *given))
-        after.extend([form, [np.dtype(jnp.result_type(leaf)) for leaf in found]])
+        types = [
+            None if leaf.shape else np.dtype(leaf.dtype).type for leaf in map(jnp.asarray, found)
+        ]
+        after.extend([form, types])
         one = Rounds(*jax.tree.map(lambda leaf: jnp.asarray(leaf)[None], given[1:]))
         legal = [need.legal_fn(own, first, one) for need, own in needs_of(learner, loss)]
         return [*found, _is_fine(legal, given[-1], [*jax.tree.leaves(given[1:]), *found])]
 
     try:
-        functions = numpy_functions([play], [*own, *kinds], len(own))
+        functions = numpy_functions([play], [*own, *kinds], len(own), rounds=False)
     except Exception as error:  # the compiled round fails in the same way, and its error is better
         return f"it cannot be written with NumPy: {error}"
     return functions, *after

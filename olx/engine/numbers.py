@@ -66,6 +66,8 @@ class Numbers(NamedTuple):
     needs: list[tuple[Need, PyTree]]  # the result of `needs_of`
     parts: frozenset[str]  # of the rounds that these needs are about
     configurations: int | None  # None for a single learner
+    kinds: tuple[Any, ...]  # the shapes and dtypes of the leaves, and the types of Python numbers
+    arrays: dict[bool, Any]  # the leaves as arrays of JAX, by whether there are 64 bits
 
 
 _SEEN: Recent[Numbers] = Recent()
@@ -108,7 +110,11 @@ def new_numbers(learner: Learner, loss: Loss, stacked: bool) -> Numbers:
         structure = _STRUCTURES.put((first, second), Structure(first, second))
     needs = needs_of(learner, loss)
     leaves = Leaves(own, list(map(_argument, other)), structure)
-    return Numbers(learner, loss, leaves, needs, frozenset(need.where for need, _ in needs), count)
+    parts, kinds = (
+        frozenset(need.where for need, _ in needs),
+        tuple(map(_kind, [*leaves.own, *leaves.other])),
+    )
+    return Numbers(learner, loss, leaves, needs, parts, count, kinds, {})
 
 
 def refuse_tracers(
@@ -124,9 +130,26 @@ def _argument(leaf: Scalar | np.ndarray) -> Scalar:
     return leaf if isinstance(leaf, int | float | jax.Array) else jnp.asarray(leaf)
 
 
+def _kind(leaf: Scalar) -> object:
+    return type(leaf) if isinstance(leaf, int | float) else (leaf.shape, leaf.dtype)
+
+
 def _padded_leaves(leaves: list[Scalar], count: int) -> list[Scalar]:
     short = -count % devices_of(count).all
     return [repeat_last(jnp.asarray(leaf), short) for leaf in leaves]
+
+
+def arrays_of(numbers: Numbers) -> tuple[list[Scalar], list[Scalar]]:
+    """The numbers as arrays, from the second time on that they are asked for.
+
+    A compiled call takes an array faster, but to make one takes longer than the call.
+    """
+    wide, known = jax.config.read("jax_enable_x64"), numbers.arrays
+    found = known.get(wide)
+    if found is None:
+        again, found = wide in known, numbers.leaves.numbers
+        known[wide] = jax.tree.map(jnp.asarray, found) if again else None
+    return found
 
 
 def repeat_last(leaf: jax.Array, short: int) -> jax.Array:

@@ -11,6 +11,7 @@ Python float, which has 64 bits; in single precision the scalars among the resul
 Python raises where JAX goes on, as in a division by 0: see `LEFT`.
 """
 
+import contextvars
 import math
 import re
 from collections.abc import Callable, Sequence
@@ -63,6 +64,18 @@ class Unknown(Exception):
     """An operation that has no line here."""
 
 
+_QUIET = contextvars.copy_context()
+_QUIET.run(np.seterr, all="ignore")  # NumPy keeps this setting per context
+
+
+def quietly(function: Callable, *given: Any) -> Any:
+    """The result of a written function, without warnings of numbers that are not finite.
+
+    `np.errstate` takes as long as three operations.
+    """
+    return _QUIET.copy().run(function, *given)
+
+
 def plain_number(leaf: Any) -> Any:
     """An argument of a written function: an array, or a Python number if it has no dimension."""
     if type(leaf) in _PYTHON:
@@ -108,20 +121,24 @@ class Functions(NamedTuple):
     calls: list[Callable[..., list]]  # each of (all arguments, the result of `prepare`)
 
 
-def numpy_functions(functions: Sequence[Callable], kinds: Sequence[Kind], lead: int) -> Functions:
+def numpy_functions(
+    functions: Sequence[Callable], kinds: Sequence[Kind], lead: int, rounds: bool = True
+) -> Functions:
     """Functions of numbers and arrays of these kinds, written with NumPy.
 
     kinds: results of `kind_of`.
     functions: each takes all arguments, and gives a list of arrays; a result of no dimension is
         then one number.
     lead: how many arguments change seldom. What depends on them alone is computed by `prepare`.
+    rounds: whether results of no dimension are rounded to single precision, if they have it.
     """
     writer = Writer()
     leaves = [_struct(*kind) for kind in kinds]
     given = [
         Value(f"a{i}", leaf.shape, not leaf.shape, leaf.dtype) for i, leaf in enumerate(leaves)
     ]
-    results = [_write_program(writer, jax.make_jaxpr(one)(*leaves), given) for one in functions]
+    programs = [jax.make_jaxpr(one)(*leaves) for one in functions]
+    results = [_write_program(writer, one, given, rounds) for one in programs]
     names = [value.name for value in given]
     early = _early_variables(writer.lines, set(names[lead:])) if lead else set()
     late = [text for text in writer.lines if _name(text) not in early]
@@ -191,19 +208,21 @@ class Writer:
         return self.held["played"]
 
 
-def _write_program(writer: Writer, closed: ClosedJaxpr, given: list[Value]) -> list[str]:
+def _write_program(
+    writer: Writer, closed: ClosedJaxpr, given: list[Value], rounds: bool
+) -> list[str]:
     """The names of the results."""
     if closed.effects:
         raise Unknown("an effect, such as a print")
     found = _write(writer, closed.jaxpr, list(map(writer.constant, closed.consts)), given)
-    return [_result(writer, value) for value in found]
+    return [_result(writer, value, rounds) for value in found]
 
 
-def _result(writer: Writer, value: Value) -> str:
+def _result(writer: Writer, value: Value, rounds: bool) -> str:
     """A result that shares no memory with an argument, in its own precision."""
     name = writer.whole(value)
     if value.shape == ():
-        narrow = value.dtype == np.float32
+        narrow = rounds and value.dtype == np.float32
         return writer.add(f"float(np.float32({name}))", value, True).name if narrow else name
     return _own(writer, name)
 
@@ -212,7 +231,7 @@ def _own(writer: Writer, name: str) -> str:
     """An array that shares no memory with another one."""
     views = {_name(text) for text in writer.lines if any(word in text for word in _VIEWS)}
     mine = name[0] == "v" and name not in views
-    return name if mine else writer.add(f"np.array({name})", _NOTHING, False).name
+    return name if mine else writer.add(f"{name}.copy()", _NOTHING, False).name
 
 
 _NOTHING = jax.ShapeDtypeStruct((), np.float64)
@@ -275,6 +294,8 @@ def _line(writer: Writer, equation: Any, given: list[Value]) -> Value:
         return writer.add(f"{times}{one.name}", out, True) if times else _like(one, out)
     if name == "integer_pow" and params["y"] == 2:
         return writer.add(f"{one.name} * {one.name}", out, plain)
+    if name == "integer_pow" and out.dtype.kind == "f":
+        return writer.add(f"{one.name} ** {params['y']}", out, plain)
     if name == "convert_element_type":
         return _converted(writer, one, out)
     if plain and name in _MOVES:

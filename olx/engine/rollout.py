@@ -25,6 +25,7 @@ from olx.engine.explain import errors_explained
 from olx.engine.game import first_state, given_state, player
 from olx.engine.readings import readings_of
 from olx.engine.round import Output, Record, Recorder, feedback_of, finish_round
+from olx.needs import refuse_breach
 from olx.streams.checks import (
     check_rounds,
     is_traced,
@@ -89,6 +90,7 @@ def rollout(
         losses = jnp.where(legal_so_far(traced), losses, jnp.nan)
     elif any(need.unknown for need, _ in needs) and not is_traced((losses, rounds)):
         refuse_unknown(needs, jax.tree.map(on_host, rounds), [np.asarray(losses)])
+    refuse_breach(state)
     return Run(state, losses, kept, continued=continued)
 
 
@@ -128,7 +130,7 @@ def _scan(
     def play(state: PyTree, rounds: Rounds) -> tuple[PyTree, Output]:
         if segment is None:
             return lax.scan(step, state, rounds)
-        return _in_segments(step, state, rounds, segment)
+        return in_segments(step, state, rounds, segment)
 
     return _in_one_program(play, state, rounds)
 
@@ -148,7 +150,8 @@ def _in_one_program(play: Callable, state: PyTree, rounds: Rounds) -> Any:
     return jax.tree.unflatten(jax.tree.structure(shapes), found)
 
 
-def _in_segments(step, state, rounds: Rounds, segment: int):
+def in_segments(step: Callable, state: PyTree, rounds: PyTree, segment: int) -> tuple:
+    """`lax.scan` that keeps one state per `segment` rounds, and plays them again to go back."""
     length = len(jax.tree.leaves(rounds)[0])
     whole = length - length % segment
     fold = lambda leaf: leaf[:whole].reshape(whole // segment, segment, *leaf.shape[1:])
@@ -186,7 +189,7 @@ def play(
         state, nature = states
         context = round.cast_context(adversary.ask(nature), params)
         action = learner.predict(state, context)
-        outcome, nature = adversary.answer(nature, action)
+        outcome, nature = _answer(adversary, nature, action)
         feedback = feedback_of(adversary.loss, context, action, outcome, 1.0)
         state, seen = finish_round(learner, Recorder(record), state, feedback)
         return (state, nature), (seen.sums[0], (seen.records, Rounds(context, outcome)))
@@ -194,7 +197,25 @@ def play(
     state = first_state(learner, params)
     states = jax.tree.map(jnp.asarray, (state, adversary.init()))
     (state, _), (losses, (kept, seen)) = lax.scan(step, states, length=rounds)
+    refuse_breach(state)
     traced = judge(needs_of(learner, adversary.loss), params, jax.tree.map(on_host, seen))
     if traced:
         losses = jnp.where(legal_so_far(traced), losses, jnp.nan)
     return Run(state, losses, kept, seen)
+
+
+def _answer(adversary: Adversary, nature: PyTree, action: PyTree) -> tuple[PyTree, PyTree]:
+    """The outcome and the next state of the adversary; refuses another order, where it shows."""
+    answer = adversary.answer(nature, action)
+    if not isinstance(answer, tuple) or len(answer) != 2:
+        raise RefusedType(f"`answer_fn` must give (outcome, state), got {type(answer).__name__}.")
+    outcome, after = answer
+    kind = lambda tree: (jax.tree.structure(tree), [*map(jnp.shape, jax.tree.leaves(tree))])
+    if kind(after) != kind(nature):
+        shapes = lambda tree: jax.tree.map(jnp.shape, tree)
+        hint = " They seem to be in the other order." if kind(outcome) == kind(nature) else ""
+        raise RefusedType(
+            "`answer_fn` must give (outcome, state), with a state of the shapes that `init_fn` "
+            f"gives, {shapes(nature)}; it gave a state of shapes {shapes(after)}.{hint}"
+        )
+    return outcome, after

@@ -14,6 +14,7 @@ from olx.engine.game import game_of
 from olx.engine.numbers import numbers_of
 from olx.engine.round import Measure, Record, recorder_of
 from olx.keep import Keep
+from olx.needs import refuse_breach
 
 
 @public
@@ -42,7 +43,8 @@ def run(
     measure: feedback -> numbers to sum beside the loss; a named function. The sums are in the
         curve, so it needs `keep`.
     state: continue from the `state` of an earlier run.
-    progress: whether to show a progress bar; None shows it on a terminal only.
+    progress: whether to show a progress bar; None shows it on a terminal, and elsewhere a
+        line each minute.
     checkpoint: where to save and resume from, made by `olx.checkpoint`.
     explain: print how the program was compiled, and why; and for each implementation whether it
         is used, or why not.
@@ -61,7 +63,9 @@ def run(
     numbers = numbers_of(learner, loss, check_game)
     recorder = recorder_of(record, measure, keep)
     options = Options(keep, progress, checkpoint, explain, implementation=implementation)
-    return execute(game_of("run", numbers, rounds, params, recorder, state), options)
+    done = execute(game_of("run", numbers, rounds, params, recorder, state), options)
+    refuse_breach(done.state)
+    return done
 
 
 @public

@@ -25,6 +25,7 @@ from olx.engine.round import cast_context, feedback_of
 from olx.engine.sparse_chunks import Entries, SparseChunks
 from olx.engine.sparse_layout import Layout, dense, layout_of, packer, state_of
 from olx.frameworks.lift import as_linear, is_affine
+from olx.needs import refuse_breach
 from olx.streams.arrays import rows_with_ones
 from olx.streams.checks import (
     check_finite,
@@ -68,6 +69,7 @@ def predict(learner: Learner, state: PyTree, contexts: PyTree) -> PyTree:
     length = _check_rows(contexts)
     if isinstance(state, Run):
         check_state(state, ())
+    refuse_breach(state)
     state = jax.tree.map(jnp.asarray, state)
     if isinstance(contexts, SparseRows):
         return _sparse(learner, state, contexts)
@@ -212,32 +214,36 @@ def step(
     0.20, 3.92
     """
     given = (state, context, outcome, weight)
-    known = has_numbers(learner, loss, check_game)
-    if not known and (is_traced(given) or is_traced(learner)):
-        return _round(learner, as_tree(loss), None, *given)
-    game = numbers_of(learner, loss, check_game)
-    played = host_step(game, _play, lambda: _start_of(game, *given), given)
+    played = host_step(learner, loss, given, _play, lambda: _begin(learner, loss, given))
     if played is not None:
         return played
-    if is_traced(given):
+    if is_traced(given) or _is_traced(learner, loss):
         return _round(learner, as_tree(loss), None, *given)
+    game = numbers_of(learner, loss, check_game)
     _check_kinds(given[1:])
     one = Rounds(*jax.tree.map(_row, given[1:]))
     play = _play_of(game, state, one.context)
     _judge(game, play, one)
     try:
-        return play.program([*game.leaves.own, *game.leaves.other], *given)
+        played = play.program([*game.leaves.own, *game.leaves.other], *given)
     except (TypeError, ValueError, AttributeError) as error:
         _explain(error, game, play, state, one)
         raise
+    refuse_breach(played.state)
+    return played
 
 
-def _start_of(
-    game: Numbers, state: PyTree, context: PyTree, outcome: PyTree, weight: Any
-) -> PyTree:
-    """What has the shape of the decision; refuses what is not real numbers."""
-    _check_kinds((context, outcome, weight))
-    return _play_of(game, state, jax.tree.map(_row, context)).start
+def _is_traced(learner: Learner, loss: Loss) -> bool:
+    return not has_numbers(learner, loss, check_game) and is_traced(learner)
+
+
+def _begin(learner: Learner, loss: Loss, given: tuple) -> tuple[Numbers, PyTree] | None:
+    """The numbers of a game, and what has the shape of its decision; None if it is traced."""
+    if _is_traced(learner, loss):
+        return None
+    game = numbers_of(learner, loss, check_game)
+    _check_kinds(given[1:])
+    return game, _play_of(game, given[0], jax.tree.map(_row, given[1])).start
 
 
 class Play(NamedTuple):

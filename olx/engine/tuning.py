@@ -2,8 +2,9 @@
 
 They change the speed, the memory and the order of sums, not what is computed. Code reads them when
 it uses them, as `tuning.CHUNK_ROUNDS`, so that tests can make them small and play every way on tiny
-games. Those in `TRACED` are read while a round is traced, so a compiled program holds them: after a
-change, call `olx._cache.clear()`.
+games. How a short game is played is remembered: after a change, call `PREPARED.clear()` of
+`olx.engine.prepared`. Those in `TRACED` are read while a round is traced, so a compiled program
+holds them: then call `olx._cache.clear()`.
 """
 
 CHUNK_BYTES = 1 << 21  # bytes of rows per chunk: a chunk that is copied should stay in the cache

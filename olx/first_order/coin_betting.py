@@ -42,11 +42,12 @@ from olx import _check as check
 from olx import _clock as clock
 from olx import _numeric as safe
 from olx._clock import Clock
-from olx._pytree import like, pytree
+from olx._pytree import like, pytree, static
 from olx._refusal import public
 from olx.certificate import Certificate
 from olx.core import Feedback, Learner, Scalar
 from olx.facts import Facts, Rowwise, Separable
+from olx.needs import Breach, no_breach
 from olx.theorem import MET, ZERO, latest, summed
 
 
@@ -55,6 +56,7 @@ class CoinBettingHparams:
     lipschitz: Scalar
     wealth: Scalar
     account: Partial  # (coin, bet) -> the money won, in total or per coordinate
+    owner: str = static()
 
 
 class CoinBettingState(NamedTuple):
@@ -62,6 +64,11 @@ class CoinBettingState(NamedTuple):
     coins: PyTree  # the sum of coins
     won: PyTree  # the money won: one number, or one per coordinate
     clock: Clock
+    breach: Breach  # a gradient beyond `lipschitz`
+
+
+_DEMAND = "gradients times weights must be at most `lipschitz`"
+_REMEDY = "give a larger `lipschitz`, or take `olx.first_order.freegrad`, which needs none"
 
 
 @public
@@ -70,8 +77,9 @@ def coin_betting(lipschitz: Scalar = 1.0, wealth: Scalar = 1.0) -> Learner:
 
     lipschitz: $L$, at least the Euclidean norm of every gradient times the weight of its round.
         A larger gradient may cost more than the wealth, and a bet of debts grows without end. So
-        after it all decisions are NaN: the losses are not finite from the next round on. Wealth is
-        clipped at about the root of the largest float.
+        after it all decisions are NaN, and a driver refuses the run: it names the round and the
+        size. In a sweep the losses of this learner are not finite from the next round on, and
+        `state.breach` names the round. Wealth is clipped at about the root of the largest float.
     wealth: $\epsilon$, positive; the regret to `params` is at most $L \epsilon$.
 
     >>> import jax.numpy as jnp, olx
@@ -82,7 +90,7 @@ def coin_betting(lipschitz: Scalar = 1.0, wealth: Scalar = 1.0) -> Learner:
     >>> run.losses.tolist()
     [0.0, -0.5, -1.0, -1.875]
     """
-    return _make(lipschitz, wealth, Partial(_together), Rowwise())
+    return _make(lipschitz, wealth, Partial(_together), "coin_betting")
 
 
 @public
@@ -90,7 +98,7 @@ def coordinate_betting(lipschitz: Scalar = 1.0, wealth: Scalar = 1.0) -> Learner
     r"""Coin betting with one bettor per coordinate, each with its own `wealth`.
 
     lipschitz: at least the size of every partial derivative times the weight of its round. After a
-        larger one the decisions of that coordinate are NaN.
+        larger one the decisions of that coordinate are NaN, and a driver refuses the run.
 
     >>> import jax.numpy as jnp, olx
     >>> rounds = olx.Rounds(None, jnp.array([[1.0, 0.0], [1.0, 1.0], [1.0, 1.0]]))
@@ -100,12 +108,13 @@ def coordinate_betting(lipschitz: Scalar = 1.0, wealth: Scalar = 1.0) -> Learner
     >>> bool(jnp.allclose(run.losses, jnp.array([0.0, -0.5, -1.0 - 1 / 3])))
     True
     """
-    return _make(lipschitz, wealth, Partial(tree.mul), Separable())
+    return _make(lipschitz, wealth, Partial(tree.mul), "coordinate_betting")
 
 
 def init(hp: CoinBettingHparams, params: PyTree) -> CoinBettingState:
     zeros = tree.zeros_like(params)
-    return CoinBettingState(params, zeros, hp.account(zeros, zeros), clock.start(hp, params))
+    met = no_breach(params, hp.owner, _DEMAND, _REMEDY)
+    return CoinBettingState(params, zeros, hp.account(zeros, zeros), clock.start(hp, params), met)
 
 
 def predict(hp: CoinBettingHparams, state: CoinBettingState, context: PyTree) -> PyTree:
@@ -115,11 +124,14 @@ def predict(hp: CoinBettingHparams, state: CoinBettingState, context: PyTree) ->
 def update(hp: CoinBettingHparams, state: CoinBettingState, feedback: Feedback) -> CoinBettingState:
     coin = _coin(hp, feedback)
     won = _clipped(tree.add(state.won, hp.account(coin, _bet(hp, state))))
+    fair, largest = _is_fair(hp, coin), _largest(hp.account(coin, coin))
+    now = clock.tick(hp, state.clock, feedback)
     return CoinBettingState(
         state.start,
         tree.add(state.coins, coin),
-        jax.tree.map(lambda won, fair: jnp.where(fair, won, jnp.nan), won, _is_fair(hp, coin)),
-        clock.tick(hp, state.clock, feedback),
+        jax.tree.map(lambda won, fair: jnp.where(fair, won, jnp.nan), won, fair),
+        now,
+        state.breach.after(~_all(fair), hp.lipschitz * jnp.sqrt(largest), now.rounds),
     )
 
 
@@ -150,28 +162,25 @@ def terms(
     published = jax.tree.map(lambda size: _closed(hp, t, size), _length(hp, v))
     size = lambda along, won, least: jnp.abs(along) + jnp.abs(won) + least + hp.wealth
     parts = jax.tree.map(worth, along, least), published, jax.tree.map(size, along, new.won, least)
-    fair = [jnp.all(each) for each in jax.tree.leaves(_is_fair(hp, _coin(hp, feedback)))]
     after = (latest(hp.lipschitz * jnp.asarray(tree.sum(part))) for part in parts)
-    return Account(left, jnp.abs(left), *after, fair=jnp.all(jnp.stack(fair)))
+    return Account(left, jnp.abs(left), *after, fair=_all(_is_fair(hp, _coin(hp, feedback))))
 
 
 def both_sides(hp: CoinBettingHparams, account: Account, u: PyTree) -> Certificate:
     size = account.apart + account.size
     proof = Certificate(account.left, account.right, size, account.published)
-    return proof.given("gradients times weights must be at most `lipschitz`", account.fair)
+    return proof.given(_DEMAND, account.fair)
 
 
 betting_regret = summed("betting_regret", "Orabona, Pal 2016", terms, both_sides, start)
 
 
-def _make(
-    lipschitz: Scalar, wealth: Scalar, account: Partial, coordinates: Rowwise | Separable
-) -> Learner:
+def _make(lipschitz: Scalar, wealth: Scalar, account: Partial, owner: str) -> Learner:
     lipschitz = check.positive("lipschitz", lipschitz)
     wealth = check.positive("wealth", wealth)
-    hparams = CoinBettingHparams(lipschitz, wealth, account)
+    hparams = CoinBettingHparams(lipschitz, wealth, account, owner)
     theorems = (betting_regret,)
-    facts = Facts(coordinates=coordinates)
+    facts = Facts(coordinates=Rowwise())
     return Learner(hparams, init, predict, update, facts=facts, theorems=theorems)
 
 
@@ -183,6 +192,14 @@ def _is_fair(hp: CoinBettingHparams, coin: PyTree) -> PyTree:
     """Whether a coin, or each of its coordinates, is at most 1."""
     fair = lambda square: square <= 1 + 128 * jnp.finfo(square.dtype).eps
     return jax.tree.map(fair, hp.account(coin, coin))
+
+
+def _all(fair: PyTree) -> Bool[Array, ""]:
+    return jnp.all(jnp.stack([jnp.all(leaf) for leaf in jax.tree.leaves(fair)]))
+
+
+def _largest(squares: PyTree) -> Float[Array, ""]:
+    return jnp.max(jnp.stack([jnp.max(leaf) for leaf in jax.tree.leaves(squares)]))
 
 
 def _clipped(x: PyTree) -> PyTree:

@@ -72,15 +72,20 @@ def scale_free(mirror: MirrorMap | None = None) -> Learner:
     True
     """
     mirror = euclidean() if mirror is None else mirror
+    check_norm(mirror)
+    facts = Facts(coordinates=Rowwise() if mirror.separable else None, scale_free=True)
+    hparams = ScaleFreeHparams(mirror)
+    return Learner(hparams, init, predict, update, facts=facts, theorems=(telescoped_regret,))
+
+
+def check_norm(mirror: MirrorMap) -> None:
+    """Refuse all but a mirror map that states its norm."""
     check.instance("mirror", mirror, MirrorMap)
     if not mirror.states_norm:
         raise RefusedType(
             "`mirror` must state the norm in which it is strongly convex, whose dual measures the "
             "gradients; give `norm` and `modulus` to `olx.mirror_map`."
         )
-    facts = Facts(coordinates=Rowwise() if mirror.separable else None, scale_free=True)
-    hparams = ScaleFreeHparams(mirror)
-    return Learner(hparams, init, predict, update, facts=facts, theorems=(telescoped_regret,))
 
 
 def init(hp: ScaleFreeHparams, params: PyTree) -> ScaleFreeState:

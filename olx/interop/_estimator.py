@@ -1,4 +1,15 @@
-"""What the estimators of scikit-learn and of river share: learner, loss, classes and states."""
+"""What the estimators of scikit-learn and of river share: learner, loss, classes and states.
+
+Without a learner they take one that needs no step size:
+
+- for smooth losses of one score `olx.second_order.implicit_newton`, which keeps a matrix. A feature
+  times a number changes no score, and with the squared loss the unit of the target is that of the
+  scores;
+- for other losses of one score, sparse rows and very wide rows
+  `olx.first_order.normalized_betting`. A feature or the loss times a number changes no score; large
+  targets are reached soon, as bets grow exponentially, but targets far below 1 are not for it;
+- for losses of classes `olx.linear(olx.first_order.adagrad(1.0))`, whose step size is a guess.
+"""
 
 from typing import Any
 
@@ -11,10 +22,12 @@ from olx import _check as check
 from olx._refusal import RefusedValue
 from olx.core import Learner
 from olx.first_order.dual_averaging import adagrad
+from olx.first_order.normalized_betting import normalized_betting
 from olx.frameworks.lift import as_linear, is_affine, linear
 from olx.losses.entropic import cross_entropy, logistic
 from olx.losses.score import ScoreLoss
 from olx.multiclass.reductions import ReductionHparams
+from olx.second_order.implicit_newton import implicit_newton
 
 _DIVERGED = (
     "the scores are not finite, since the learner diverged or its range of losses was broken; "
@@ -29,12 +42,15 @@ class Diverged(RefusedValue):
         super().__init__(said)
 
 
-def parts(estimator: Any, usual: ScoreLoss) -> tuple[Learner, ScoreLoss]:
-    """The learner and the loss of an estimator; what was not given is the usual one."""
-    learner = linear(adagrad(1.0)) if estimator.learner is None else estimator.learner
+def parts(estimator: Any, usual: ScoreLoss, wide: bool = False) -> tuple[Learner, ScoreLoss]:
+    """The learner and the loss of an estimator; what was not given is the usual one.
+
+    wide: whether the rows are too wide for a matrix, or sparse.
+    """
     loss = usual if estimator.loss is None else estimator.loss
-    check.instance("learner", learner, Learner)
     check.instance("loss", loss, ScoreLoss)
+    learner = usual_learner(loss, wide) if estimator.learner is None else estimator.learner
+    check.instance("learner", learner, Learner)
     if not is_affine(learner):
         return learner, loss
     if not estimator.fit_intercept:
@@ -42,6 +58,14 @@ def parts(estimator: Any, usual: ScoreLoss) -> tuple[Learner, ScoreLoss]:
             "`olx.affine` plays an intercept, but fit_intercept=False; take `olx.linear`."
         )
     return as_linear(learner), loss  # the intercept is the weight of a column of ones
+
+
+def usual_learner(loss: ScoreLoss, wide: bool) -> Learner:
+    """A learner without a step size for this loss."""
+    if loss.of_classes:
+        return linear(adagrad(1.0))
+    smooth = loss.on_ball is not None and loss.on_ball.smooth_fn is not None
+    return implicit_newton(loss) if smooth and not wide else normalized_betting()
 
 
 def has_link(loss: ScoreLoss | None) -> bool:

@@ -30,13 +30,11 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 from jax.scipy.special import entr, logsumexp
-from jax.tree_util import Partial
 from jaxtyping import Array, PyTree
 
 from olx import _numeric as safe
 from olx._call import Call
 from olx.convex.prox import soft_shares
-from olx.convex.roots import root
 from olx.core import Scalar
 from olx.losses.classes import checked, dual, loss_of_classes
 from olx.losses.margin import hot, pick
@@ -103,15 +101,34 @@ def _exponential_excess(_: PyTree, b: Array, top: Scalar) -> Array:
 
 
 def _margin(step: Array, start: Array) -> Array:
-    """The root of m - start = step * sigmoid(-m), which lies between start and start + step."""
+    """The root of m - start = step * sigmoid(-m), which lies between start and start + step.
+
+    With an error of e a step of Newton's method leaves at most e^2 / 2, since the second derivative
+    is at most the first. From 1.2, where it begins, six steps leave less than 1e-15.
+    """
     dtype = jnp.result_type(float, step, start)
-    step, start = jnp.broadcast_arrays(jnp.asarray(step, dtype), jnp.asarray(start, dtype))
-    begin = jnp.clip(_near(*lax.stop_gradient((step, start))), start, start + step)
-    return root(Partial(_excess, step, start), start, start + step, begin)
+    return _root(*jnp.broadcast_arrays(jnp.asarray(step, dtype), jnp.asarray(start, dtype)))
 
 
-def _excess(step: Array, start: Array, m: Array) -> Array:
-    return m - start - step * jax.nn.sigmoid(-m)
+@jax.custom_jvp
+def _root(step: Array, start: Array) -> Array:
+    m = jnp.clip(_near(step, start), start, start + step)
+    for _ in range(_NEWTON_STEPS):
+        share = jax.nn.sigmoid(-m)
+        m = m - (m - start - step * share) / (1 + step * share * jax.nn.sigmoid(m))
+    return jnp.clip(m, start, start + step)
+
+
+@_root.defjvp
+def _root_jvp(given: tuple, moved: tuple) -> tuple[Array, Array]:
+    """The derivative of the root, by the equation that it solves: correct to every order."""
+    (step, start), (of_step, of_start) = given, moved
+    m = _root(step, start)
+    share = jax.nn.sigmoid(-m)
+    return m, (of_start + share * of_step) / (1 + step * share * jax.nn.sigmoid(m))
+
+
+_NEWTON_STEPS = 6
 
 
 def _near(step: Array, start: Array) -> Array:
@@ -123,9 +140,10 @@ def _near(step: Array, start: Array) -> Array:
     """
     below = start + step / 2 < 0
     start = jnp.where(below, -(start + step), start)
-    log = jnp.log(jnp.maximum(step, jnp.finfo(step.dtype).tiny) / 2) - start
-    rise = jnp.where(log > 1, log - jnp.log(safe.or_one(log, log > 1)), 0.0)
-    near = jnp.maximum(start + rise, 0.0)
+    half = jnp.log(jnp.maximum(step, jnp.finfo(step.dtype).tiny) / 2)
+    log = half - start
+    near = jnp.where(log > 1, half - jnp.log(safe.or_one(log, log > 1)), start)
+    near = jnp.maximum(near, 0.0)
     return jnp.where(below, -near, near)
 
 

@@ -21,3 +21,4 @@ from olx.meta.random_stop import restarts as restarts
 from olx.meta.random_stop import stopped as stopped
 from olx.meta.random_stop import validated as validated
 from olx.meta.schedule_free import schedule_free as schedule_free
+from olx.meta.sword import sword as sword

@@ -29,19 +29,18 @@ import jax.numpy as jnp
 import numpy as np
 from jax.nn import log_softmax
 from jax.scipy.special import logsumexp
-from jaxtyping import Array, Bool, Float, PyTree
+from jaxtyping import Array, Float, PyTree
 from optax import tree
 
 from olx import _check as check
 from olx._pytree import pytree, static
 from olx._refusal import public
-from olx.certificate import DOMAIN, Certificate
+from olx.certificate import Certificate
 from olx.convex.sets import ConvexSet
 from olx.core import Feedback, Learner, Scalar
+from olx.meta import _paths as paths
 from olx.meta.mix import mean
 from olx.theorem import About, Theorem
-
-NEAR = "points of `domain` must be at most `diameter` apart"
 
 
 @pytree
@@ -87,7 +86,7 @@ def ader(domain: ConvexSet, diameter: Scalar, rounds: int, lipschitz: Scalar = 1
 def init(hp: AderHparams, params: PyTree) -> AderState:
     first, copies = hp.domain.project(params), _copies(hp)
     points = jax.tree.map(lambda leaf: jnp.stack([jnp.asarray(leaf)] * copies), first)
-    return AderState(points, _log_prior(hp, jnp.result_type(*jax.tree.leaves(params))))
+    return AderState(points, _log_prior(hp, paths.dtype_of(params)))
 
 
 def predict(hp: AderHparams, state: AderState, context: PyTree) -> PyTree:
@@ -98,66 +97,48 @@ def update(hp: AderHparams, state: AderState, feedback: Feedback) -> AderState:
     g = tree.scale(feedback.weight, feedback.grad)
     step = lambda eta, x: hp.domain.project(tree.add_scale(x, -eta, g))
     points = jax.vmap(step)(_steps(hp, state.log_weights.dtype), state.points)
-    lost = _rate(hp) * _losses(state, g)
+    lost = _rate(hp) * paths.products(state.points, g)
     return AderState(points, log_softmax(state.log_weights - lost))
 
 
 class Account(NamedTuple):
-    left: Float[Array, ""]
-    size: Float[Array, ""]  # the sum of absolute values of the terms of both sides
+    path: paths.Path
     gaps: Float[Array, ""]  # of Hedge
     squares: Float[Array, ""]  # of the norms of gradients
     nearer: Float[Array, " N"]  # the sums of differences of squared distances
-    path: Float[Array, ""]  # its length
-    last: PyTree  # u_t
-    begun: Bool[Array, ""]
-    inside: Bool[Array, ""]  # whether all u were in the set
-    near: Bool[Array, ""]  # whether the diameter was kept
 
 
 def open_account(hp: AderHparams, state: AderState, u: PyTree) -> Account:
-    check.comparator(u, jax.tree.map(lambda leaf: leaf[0], state.points))
-    none, met = jnp.zeros_like(state.log_weights), jnp.ones((), bool)
-    zero = none[0]
-    return Account(zero, zero, zero, zero, none, zero, u, ~met, met, met)
+    none = jnp.zeros_like(state.log_weights)
+    return Account(paths.open_path(u, state.points), none[0], none[0], none)
 
 
 def add_round(
     hp: AderHparams, account: Account, state: AderState, feedback: Feedback, u: PyTree
 ) -> Account:
     g, new = tree.scale(feedback.weight, feedback.grad), update(hp, state, feedback)
-    away = lambda points: jax.vmap(lambda x: tree.norm(tree.sub(x, u), squared=True))(points)
-    before, after = away(state.points), away(new.points)
-    lost, rate, log_p = _losses(state, g), _rate(hp), log_softmax(state.log_weights)
+    before, after = paths.squares(state.points, u), paths.squares(new.points, u)
+    lost, rate = paths.products(state.points, g), _rate(hp)
+    log_p = log_softmax(state.log_weights)
     gap = jnp.exp(log_p) @ lost + logsumexp(log_p - rate * lost) / rate
-    left = tree.vdot(g, tree.sub(feedback.action, u))
-    moved = jnp.where(account.begun, tree.norm(tree.sub(u, account.last)), 0.0)
-    farthest = jnp.sqrt(jnp.maximum(jnp.max(before), jnp.max(after)))
-    slack = 1 + 64 * jnp.finfo(farthest.dtype).eps
+    farthest = jnp.maximum(jnp.max(before), jnp.max(after))
     return Account(
-        account.left + left,
-        account.size + jnp.abs(left) + jnp.max(jnp.abs(lost)),
+        paths.add_path(hp, account.path, feedback, u, farthest, jnp.max(jnp.abs(lost))),
         account.gaps + gap,
         account.squares + tree.norm(g, squared=True),
         account.nearer + (before - after),
-        account.path + moved,
-        u,
-        jnp.ones((), bool),
-        account.inside & hp.domain.contains(u),
-        account.near & (farthest <= hp.diameter * slack),
     )
 
 
 def both_sides(hp: AderHparams, account: Account, u: PyTree) -> Certificate:
-    steps, rate, d = _steps(hp, account.left.dtype), _rate(hp), hp.diameter
-    chosen = -_log_prior(hp, account.left.dtype) / rate + steps / 2 * account.squares
+    dtype, rate, d = account.gaps.dtype, _rate(hp), hp.diameter
+    steps = _steps(hp, dtype)
+    chosen = -_log_prior(hp, dtype) / rate + steps / 2 * account.squares
     right = chosen + account.gaps + account.nearer / (2 * steps)
-    far = (d**2 + 2 * d * account.path) / (2 * steps)
+    far = (d**2 + 2 * d * account.path.length) / (2 * steps)
     published = jnp.min(chosen + rate * d**2 / 8 * account.squares + far)
     best = jnp.argmin(right)
-    size = account.size + chosen[best] + far[best]
-    proof = Certificate(account.left, right[best], size, published)
-    return proof.given(DOMAIN, account.inside).given(NEAR, account.near)
+    return paths.proof(account.path, right[best], published, chosen[best] + far[best])
 
 
 path_regret = Theorem(
@@ -187,7 +168,3 @@ def _rate(hp: AderHparams) -> Scalar:
 def _log_prior(hp: AderHparams, dtype: jnp.dtype) -> Float[Array, " N"]:
     i, copies = np.arange(1, _copies(hp) + 1), _copies(hp)
     return jnp.asarray(np.log((1 + 1 / copies) / (i * (i + 1))), dtype)
-
-
-def _losses(state: AderState, g: PyTree) -> Float[Array, " N"]:
-    return jax.vmap(lambda x: jnp.asarray(tree.vdot(g, x)))(state.points)

@@ -17,6 +17,7 @@ from olx.second_order.epoch_frequent_directions import (
     epoch_frequent_directions as epoch_frequent_directions,
 )
 from olx.second_order.frequent_directions import frequent_directions as frequent_directions
+from olx.second_order.implicit_newton import implicit_newton as implicit_newton
 from olx.second_order.invariant_newton import invariant_newton as invariant_newton
 from olx.second_order.newton import best_matrix as best_matrix
 from olx.second_order.newton import newton as newton

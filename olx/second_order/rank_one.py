@@ -50,7 +50,7 @@ from olx._clock import Clock
 from olx._pytree import pytree, static
 from olx._refusal import public
 from olx.core import Feedback, Learner, Scalar
-from olx.facts import Facts, Refresh
+from olx.facts import Facts, LeastSquares, Refresh
 from olx.frameworks.lift import dot, transposed
 from olx.needs import Need
 from olx.theorem import Theorem
@@ -127,6 +127,7 @@ def rank_one(
     *,
     grows: bool = False,
     classes: bool = False,
+    squares: LeastSquares | None = None,
     needs: tuple[Need, ...] = (),
     theorems: tuple[Theorem, ...] = (),
 ) -> Learner:
@@ -136,6 +137,7 @@ def rank_one(
     grows: whether steps of the rule may have a `grow` above 1.
     classes: whether there is a row of weights per class. `params` is then such an array, and the
         rule gets and gives one margin, score and `move` per class.
+    squares: the least squares problem of the rule, if there is one.
     needs, theorems: as in `olx.Learner`.
 
     The context is shaped like `params`: an array, or a tree of arrays, which is read as one vector.
@@ -144,7 +146,7 @@ def rank_one(
     check.instance("rule", rule, Rule)
     prior = check.positive("prior", prior)
     hparams = RankOneHparams(rule, prior)
-    facts = Facts(refresh=Refresh(is_due, folded_state)) if grows else Facts()
+    facts = Facts(refresh=Refresh(is_due, folded_state) if grows else None, squares=squares)
     begin = init_classes if classes else init
     return Learner(hparams, begin, predict, update, facts=facts, needs=needs, theorems=theorems)
 
@@ -179,11 +181,11 @@ def update(hp: RankOneHparams, state: RankOneState, feedback: Feedback) -> RankO
     )
 
 
-def is_due(hp: RankOneHparams, state: RankOneState) -> Array:
+def is_due(hp: PyTree, state: RankOneState) -> Array:
     return state.scale > _LARGE
 
 
-def folded_state(hp: RankOneHparams, state: RankOneState, sums: None) -> RankOneState:
+def folded_state(hp: PyTree, state: RankOneState, sums: None) -> RankOneState:
     """The same matrix with a scale of 1; its entries stay below the root of the largest float."""
     most = float(jnp.finfo(state.root.dtype).max) ** 0.25
     factor = jnp.minimum(jnp.sqrt(state.scale), jnp.maximum(most / jnp.max(jnp.abs(state.root)), 1))

@@ -53,6 +53,7 @@ from olx import _check as check
 from olx._refusal import public
 from olx.certificate import UNIT_WEIGHTS, Certificate
 from olx.core import Feedback, Learner, Scalar
+from olx.facts import LeastSquares
 from olx.second_order.rank_one import (
     RankOneHparams,
     RankOneState,
@@ -61,6 +62,7 @@ from olx.second_order.rank_one import (
     Step,
     adding,
     comparator,
+    init_classes,
     rank_one,
     row_and_score,
     vector,
@@ -88,7 +90,8 @@ def ridge(a: Scalar, forget: Scalar = 1.0) -> Learner:
     a = check.positive("a", a)
     forget = check.above("forget", forget, 0, 1)
     rule = Rule(forget, score, step)
-    return rank_one(rule, a, grows=True, theorems=(least_squares,))
+    squares = LeastSquares(_forget, _score, init_classes)
+    return rank_one(rule, a, grows=True, squares=squares, theorems=(least_squares,))
 
 
 def score(forget: Scalar, margin: Array, spread: Array) -> Array:
@@ -101,31 +104,39 @@ def step(forget: Scalar, row: Row, feedback: Feedback) -> Step:
     return Step(move, weight / total, forget / total, 1 / jnp.asarray(forget))
 
 
-class LeastSquares(NamedTuple):
+def _score(hp: RankOneHparams, margin: Array, spread: Array) -> Array:
+    return hp.rule.score(margin, spread)
+
+
+def _forget(hp: RankOneHparams) -> Scalar:
+    return 1.0 if hp.rule.hparams is None else hp.rule.hparams
+
+
+class SquaresAccount(NamedTuple):
     left: Float[Array, ""]
     right: Float[Array, ""]
     unit: Bool[Array, ""]  # whether all weights were 1
 
 
-def open_squares(hp: RankOneHparams, state: RankOneState, u: PyTree) -> LeastSquares:
+def open_squares(hp: RankOneHparams, state: RankOneState, u: PyTree) -> SquaresAccount:
     right = hp.prior * jnp.sum(comparator(state, u) ** 2)
-    return LeastSquares(jnp.zeros_like(right), right, jnp.ones((), bool))
+    return SquaresAccount(jnp.zeros_like(right), right, jnp.ones((), bool))
 
 
 def add_square(
-    hp: RankOneHparams, account: LeastSquares, state: RankOneState, feedback: Feedback, u: PyTree
-) -> LeastSquares:
+    hp: RankOneHparams, account: SquaresAccount, state: RankOneState, feedback: Feedback, u: PyTree
+) -> SquaresAccount:
     y, forget = feedback.outcome, hp.rule.hparams
     row, along = row_and_score(state, feedback, u)
     own = forget * (feedback.action - y) ** 2 / (forget + row.spread)
-    return LeastSquares(
+    return SquaresAccount(
         forget * account.left + own,
         forget * account.right + (along - y) ** 2,
         account.unit & (jnp.asarray(feedback.weight) == 1),
     )
 
 
-def square_sides(hp: RankOneHparams, account: LeastSquares, u: PyTree) -> Certificate:
+def square_sides(hp: RankOneHparams, account: SquaresAccount, u: PyTree) -> Certificate:
     proof = Certificate(account.left, account.right, 8 * (account.left + account.right))
     return proof.given(UNIT_WEIGHTS, account.unit)
 
@@ -151,7 +162,8 @@ def vaw(a: Scalar) -> Learner:
     True
     """
     a = check.positive("a", a)
-    return rank_one(Rule(None, vaw_score, vaw_step), a, theorems=(logarithmic_regret,))
+    rule, squares = Rule(None, vaw_score, vaw_step), LeastSquares(_forget, _score, init_classes)
+    return rank_one(rule, a, squares=squares, theorems=(logarithmic_regret,))
 
 
 def vaw_score(hp: None, margin: Array, spread: Array) -> Array:

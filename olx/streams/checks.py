@@ -165,9 +165,10 @@ def judge(
     for need, hparams in needs:
         told.add(need.where)
         legal = need.legal_fn(hparams, params, part)
-        if is_traced(legal):
-            traced += [jnp.asarray(mask) for mask in jax.tree.leaves(legal)]
-        else:
+        masks = jax.tree.leaves(legal)
+        if any(isinstance(mask, Tracer) for mask in masks):
+            traced += map(jnp.asarray, masks)
+        elif not all(map(_holds, masks)):
             _refuse_rows(need, part, legal, start)
     if part.weight is not None:
         light = part.weight >= 0
@@ -226,9 +227,11 @@ def is_traced(tree: PyTree) -> bool:
     return any(isinstance(leaf, Tracer) for leaf in jax.tree.leaves(tree))
 
 
+def _holds(mask: Any) -> bool:
+    return bool(mask.all() if type(mask) is np.ndarray else np.all(mask))  # which takes longer
+
+
 def _refuse_rows(need: Need, part: Rounds, legal: PyTree, start: int) -> None:
-    if all(np.all(mask) for mask in jax.tree.leaves(legal)):
-        return
     given = getattr(part, need.where)
     if jax.tree.structure(legal) != jax.tree.structure(given):
         legal = jax.tree.map(lambda _: legal, given)
@@ -394,15 +397,13 @@ def check_finite(
     raise RefusedValue(f"{name} holds {value}{where}; clean it first.")
 
 
-@np.errstate(over="ignore", invalid="ignore")
 def _are_surely_finite(leaves: list, decision: np.dtype | None) -> bool:
     """A fast test: a small sum of squares has small terms, and infinity and NaN are not small."""
     most = _square(decision)
     for leaf in leaves:
         if type(leaf) is not np.ndarray or leaf.dtype not in _FLOATS or not leaf.flags.c_contiguous:
             return False  # NumPy adds numbers of half precision one by one
-        flat = leaf.reshape(-1)
-        if not np.dot(flat, flat) <= most:
+        if not np.vdot(leaf, leaf) <= most:  # `np.dot` warns of large numbers
             return False
     return True
 

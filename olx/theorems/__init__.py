@@ -41,6 +41,7 @@ from olx.frameworks.ftrl import root_regret as root_regret
 from olx.frameworks.md import surrogate_regret as surrogate_regret
 from olx.frameworks.mistakes import conservative_mistakes as conservative_mistakes
 from olx.meta.ader import path_regret as path_regret
+from olx.meta.sword import path_variation_regret as path_variation_regret
 from olx.multiclass.perceptron import (
     multiclass_perceptron_mistakes as multiclass_perceptron_mistakes,
 )

@@ -70,6 +70,12 @@ FREE = {
         np.array([[0.6, -0.8], [0, 0]]),
     ),
     "simplex": (olx.scale_free(olx.mirrors.negative_entropy()), np.eye(2)),
+    "descent everywhere": (olx.scale_free_md(), COMPARATORS),
+    "descent in a ball": (
+        olx.scale_free_md(olx.mirrors.euclidean(sets.ball(1.0))),
+        np.array([[0.6, -0.8], [0, 0]]),
+    ),
+    "descent in the simplex": (olx.scale_free_md(olx.mirrors.negative_entropy()), np.eye(2)),
 }
 
 
@@ -102,7 +108,7 @@ def test_a_theorem_holds_on_200_hard_streams_and_fails_for_a_wrong_sign(name):
 
 
 @pytest.mark.parametrize("name", FREE)
-def test_the_theorem_of_the_scale_free_leader_holds_and_fails_for_a_wrong_sign(name):
+def test_the_theorem_of_a_scale_free_learner_holds_and_fails_for_a_wrong_sign(name):
     learner, comparators = FREE[name]
     proof = proofs(learner, hard_streams(), comparators)
     assert np.all(np.isfinite(proof.published))

@@ -207,6 +207,11 @@ CASES = {
         (2.0, 0.5),
         lambda x, y: ref.scale_free(x, y, SLOPE, 2.0),
     ),
+    "scale free descent on a ball": Case(
+        LINEAR(lambda radius: olx.scale_free_md(mirrors.euclidean(sets.ball(radius)))),
+        (2.0, 0.5),
+        lambda x, y: ref.scale_free_md(x, y, SLOPE, 2.0),
+    ),
     "freegrad": Case(
         LINEAR(freegrad),
         (1.0, 0.1),
@@ -472,16 +477,48 @@ STEEP = olx.Rounds(None, np.array([[1.0, 0.5], [-1.0, 1.0], [3.0, 0.0], [0.5, 0.
 @pytest.mark.parametrize("make", [coin_betting, coordinate_betting])
 def test_a_gradient_beyond_lipschitz_shows_in_the_losses_of_its_own_bettor(make):
     bettors = olx.batch(make, lipschitz=np.array([1.5, 5.0]))
-    seen = olx.sweep(bettors, losses.linear_loss, STEEP, np.zeros(2)).losses
-    assert np.isfinite(seen).tolist() == [[True, True, True, False], [True] * 4]
-    alone = olx.run(make(1.5), losses.linear_loss, STEEP, np.zeros(2)).losses
-    np.testing.assert_array_equal(alone, seen[0])
+    seen = olx.sweep(bettors, losses.linear_loss, STEEP, np.zeros(2))
+    assert np.isfinite(seen.losses).tolist() == [[True, True, True, False], [True] * 4]
+    assert seen.state.breach.round.tolist() == [3, 0]
+    assert seen.state.breach.size.tolist() == [3.0, 0.0]
+
+
+SLOPES = np.array([1.0, -1.0, 3.0, 0.5])
+ROWS = np.array([[1.0, 0.0], [0.0, 1.0], [1.0, 0.0], [0.0, 1.0]])
+
+
+def steps(learner, loss, rounds, params):
+    """`olx.step` for each round of `rounds`."""
+    state = learner.init(params)
+    for row, outcome in zip(rounds.context, rounds.outcome, strict=True):
+        state, *_ = olx.step(learner, loss, state, row, outcome)
+
+
+def sparse(learner, loss, rounds, params):
+    """`olx.run` on sparse rows."""
+    olx.run(
+        learner, loss, rounds._replace(context=olx.streams.sparse_rows(csr_array(ROWS))), params
+    )
+
+
+def wrapped(learner, loss, rounds, params):
+    """`olx.run` of a mixture of two copies."""
+    two = jax.tree.map(lambda leaf: np.stack([leaf] * 2), learner)
+    olx.run(olx.meta.mix(two, olx.hedge(0.1)), loss, rounds, params)
+
+
+@pytest.mark.parametrize("drive", [olx.rollout, olx.run, steps, sparse, wrapped])
+@pytest.mark.parametrize("make", [coin_betting, coordinate_betting])
+def test_a_gradient_beyond_lipschitz_is_refused_with_its_round(make, drive):
+    game = losses.linear_loss, olx.Rounds(ROWS, SLOPES), np.zeros(2)
+    wanted = f"{make.__name__}: gradients times weights must be at most `lipschitz`, got 3 in its "
+    seen = said(lambda: drive(olx.linear(make(1.5)), *game), ValueError)
+    assert f"{wanted}round 3; give a larger `lipschitz`, or take" in seen
+    drive(olx.linear(make(3.0)), *game)
 
 
 @pytest.mark.parametrize("make", [coin_betting, coordinate_betting])
 def test_the_bound_of_a_bettor_is_infinite_once_a_coin_is_larger_than_one(make):
-    learner, record = make(1.5), olx.record.trace
-    run = olx.rollout(learner, losses.linear_loss, STEEP, np.zeros(2), record=record)
-    (proof,) = olx.certify(learner, run, np.ones(2))
-    assert "gradients times weights must be at most `lipschitz`" in str(proof)
+    (proof,) = olx.certify(make(1.5), losses.linear_loss, STEEP, np.zeros(2), np.ones(2))
+    assert "from round 3 on: gradients times weights must be at most `lipschitz`" in str(proof)
     assert np.isfinite(proof.right).tolist() == [True, True, False, False]

@@ -189,6 +189,28 @@ def test_progressive_validation_is_that_of_river():
     np.testing.assert_allclose(*found, rtol=2e-3)
 
 
+@pytest.mark.parametrize("data", [datasets.TrumpApproval(), datasets.ChickWeights()], ids=repr)
+def test_the_usual_regressor_beats_that_of_river_in_any_unit(data):
+    theirs = preprocessing.StandardScaler() | linear_model.LinearRegression()
+    rows = list(data)
+    wanted = evaluate.progressive_val_score(rows, theirs, metrics.MAE()).get()
+    found = evaluate.progressive_val_score(rows, OnlineRegressor(), metrics.MAE()).get()
+    assert found < wanted
+    units = dict(zip(rows[0][0], [1e6, 1e-6, 1e3, 1.0, 1e-3, 1e6], strict=False))
+    scaled = [({name: units[name] * v for name, v in x.items()}, 1e-6 * y) for x, y in rows]
+    again = evaluate.progressive_val_score(scaled, OnlineRegressor(), metrics.MAE()).get()
+    assert again == pytest.approx(1e-6 * found, rel=1e-6)
+
+
+def test_the_usual_classifier_has_a_smaller_loss_than_that_of_river():
+    theirs = preprocessing.StandardScaler() | linear_model.LogisticRegression()
+    found = [
+        evaluate.progressive_val_score(datasets.Phishing(), model, metrics.LogLoss()).get()
+        for model in (OnlineClassifier(), theirs)
+    ]
+    assert found[0] < found[1]
+
+
 def test_the_width_doubles():
     model = OnlineRegressor(OGD)
     for i in range(40):

@@ -1,6 +1,7 @@
 """Learners as estimators of scikit-learn: its own checks, and the numbers of `olx.run`."""
 
 import collections
+import dataclasses
 import pickle
 
 import jax
@@ -82,6 +83,7 @@ def test_parts_and_sparse_rows_and_a_pickle_give_the_same(fitted):
     np.testing.assert_array_equal(again.decision_function(ROWS), wanted)
 
 
+OWN = dataclasses.replace(olx.first_order.normalized_betting(), name="own")
 AROW = olx.second_order.arow(1.0)
 
 
@@ -172,7 +174,122 @@ def test_it_works_in_the_tools_of_scikit_learn():
     assert not hasattr(copied, "predict_proba")
 
 
+@pytest.mark.parametrize(
+    ("model", "target", "shape"),
+    [
+        (OnlineRegressor(LEARNER), SIGNS, (3,)),
+        (OnlineRegressor(), np.stack([SIGNS, 2 * SIGNS + 1], 1), (2, 3)),
+        (OnlineRegressor(fit_intercept=False), SIGNS, (3,)),
+        (OnlineClassifier(), WORDS, (1, 3)),
+        (OnlineClassifier(), THREE, (3, 3)),
+        (OnlineClassifier(LEARNER, olx.losses.cross_entropy), WORDS, (1, 3)),
+    ],
+    ids=str,
+)
+def test_the_weights_give_the_scores(model, target, shape):
+    model = clone(model).fit(ROWS, target)
+    assert model.coef_.shape == shape
+    assert np.shape(model.intercept_) == shape[:-1]
+    found = model.decision_function(ROWS) if hasattr(model, "classes_") else model.predict(ROWS)
+    wanted = ROWS @ model.coef_.T + model.intercept_
+    np.testing.assert_allclose(found, wanted.reshape(found.shape), atol=1e-9)
+
+
+def test_what_is_not_linear_has_no_weights():
+    assert not hasattr(OnlineRegressor(), "coef_")
+    for learner in (olx.second_order.vaw(1.0), olx.first_order.normalized_adagrad(0.5)):
+        model = OnlineRegressor(learner).fit(100 * ROWS, SIGNS)
+        with pytest.raises(AttributeError, match="no weights: the score"):
+            _ = model.coef_
+
+
+def test_several_outputs_are_learned_one_by_one():
+    target = np.stack([ROWS @ [1.0, -2.0, 0.5], ROWS[:, 0] - 1.0], 1)
+    model = OnlineRegressor(LEARNER).fit(ROWS[:30], target[:30], WEIGHT[:30])
+    model.partial_fit(ROWS[30:], target[30:], WEIGHT[30:])
+    for found, own in zip(model.predict(ROWS).T, target.T, strict=True):
+        alone = OnlineRegressor(LEARNER).fit(ROWS, own, WEIGHT)
+        np.testing.assert_allclose(found, alone.predict(ROWS), atol=1e-12)
+    with pytest.raises(ValueError, match="one column, that of the first call was a matrix of 2"):
+        model.partial_fit(ROWS, target[:, 0])
+
+
+def test_class_weights_are_weights_of_the_rows():
+    by_label = {"left": 2.0, "right": 0.5}
+    weight = np.array([by_label[word] for word in WORDS])
+    wanted = OnlineClassifier(LEARNER).fit(ROWS, WORDS, WEIGHT * weight).coef_
+    model = OnlineClassifier(LEARNER, class_weight=by_label).fit(ROWS, WORDS, WEIGHT)
+    np.testing.assert_allclose(model.coef_, wanted, atol=1e-12)
+    balanced = OnlineClassifier(LEARNER, class_weight="balanced")
+    weight = 60 / (2 * np.array([np.sum(word == WORDS) for word in WORDS]))
+    wanted = OnlineClassifier(LEARNER).fit(ROWS, WORDS, weight).coef_
+    np.testing.assert_allclose(balanced.fit(ROWS, WORDS).coef_, wanted, atol=1e-12)
+
+
+def test_numbers_of_a_learner_are_parameters():
+    model = OnlineRegressor(LEARNER, olx.losses.huber(1.0))
+    assert model.get_params()["learner__eta"] == 0.5
+    model.set_params(learner__eta=0.25, loss__delta=2.0, passes=2)
+    assert str(model.learner) == str(ogd(0.25))
+    assert (str(model.loss), model.passes) == (str(olx.losses.huber(2.0)), 2)
+    nested, wanted = (
+        olx.linear(olx.ftrl(0.5, olx.regularizers.adagrad(delta=delta))) for delta in (0.1, 0.2)
+    )
+    for changed in (
+        OnlineRegressor(nested).set_params(learner__delta=0.2),
+        OnlineRegressor(nested).set_params(learner__inner__regularizer__delta=0.2),
+    ):
+        assert str(changed.learner) == str(wanted)
+
+
+def test_a_grid_over_a_number_compiles_once():
+    compiled = []
+    listen = lambda name, *_, **__: compiled.append(name) if "backend_compile" in name else None
+    search = GridSearchCV(OnlineRegressor(ogd(0.1)), {"learner__eta": [1e-9, 0.05]}, cv=2)
+    search.fit(ROWS, SIGNS)
+    jax.monitoring.register_event_duration_secs_listener(listen)
+    try:
+        search.set_params(param_grid={"learner__eta": [1e-8, 0.1, 0.2, 0.3]}).fit(ROWS, SIGNS)
+        assert not compiled
+        olx.run(ogd(0.1), olx.losses.hinge, olx.Rounds(ROWS, SIGNS), np.zeros(3), progress=False)
+        assert compiled
+    finally:
+        jax.monitoring.unregister_event_duration_listener(listen)
+    assert search.best_params_["learner__eta"] >= 0.1
+
+
+@pytest.mark.parametrize("unit", [1e-6, 1e6])
+def test_units_do_not_matter_without_a_learner(unit):
+    units, target = unit ** np.array([1.0, -1.0, 0.5]), ROWS @ [1.0, -2.0, 0.5] + 3.0
+    model = OnlineRegressor().fit(ROWS, target)
+    found = OnlineRegressor().fit(units * ROWS, unit * target).predict(units * ROWS)
+    np.testing.assert_allclose(found / unit, model.predict(ROWS), rtol=1e-9)
+    scores = OnlineClassifier().fit(units * ROWS, WORDS).decision_function(units * ROWS)
+    wanted = OnlineClassifier().fit(ROWS, WORDS).decision_function(ROWS)
+    np.testing.assert_allclose(scores, wanted, rtol=1e-9)
+
+
+def test_wide_rows_have_a_learner_without_a_matrix():
+    rows = np.hstack([ROWS] * 400)
+    model = OnlineClassifier().fit(rows, WORDS)
+    assert str(model.learner_) == "normalized_betting()"
+    assert model.score(rows, WORDS) > 0.9
+
+
 REFUSED = {
+    "no number 'rate' in linear.ogd": lambda: OnlineRegressor(LEARNER).set_params(learner__rate=1),
+    "`eta` must be positive": lambda: OnlineRegressor(LEARNER).set_params(learner__eta=-1.0),
+    "`learner` must be a Learner, got None": lambda: OnlineRegressor().set_params(learner__eta=1.0),
+    "no public factory makes": lambda: OnlineRegressor(OWN).set_params(learner__wealth=1.0),
+    "class_weight has the label 'up'": lambda: OnlineClassifier(class_weight={"up": 1.0}).fit(
+        ROWS, WORDS
+    ),
+    'must be a dictionary, "balanced" or': lambda: OnlineClassifier(class_weight="even").fit(
+        ROWS, WORDS
+    ),
+    "counts the rows of all classes": lambda: OnlineClassifier(class_weight="balanced").partial_fit(
+        ROWS, WORDS, ["left", "right"]
+    ),
     "must be a loss of one score": lambda: BoostedClassifier(loss=olx.losses.cross_entropy).fit(
         ROWS, WORDS
     ),

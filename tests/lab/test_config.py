@@ -113,6 +113,25 @@ def test_a_set_is_named_by_its_factory():
     assert float(learner.hparams.regularizer.hparams.penalty.value(np.full(4, 0.25))) == 0
 
 
+@pytest.mark.parametrize(
+    ("named", "wanted"),
+    [
+        ("log_cosh", olx.losses.log_cosh),
+        ({"name": "huber", "delta": 2.0}, olx.losses.huber(2.0)),
+        ({"name": "pinball", "q": 0.9}, olx.losses.pinball(0.9)),
+        ("absolute", olx.losses.absolute),
+    ],
+    ids=str,
+)
+def test_a_loss_of_regression_has_a_name_a_conjugate_and_a_proximal_map(named, wanted):
+    loss = names.make("loss", named, *names.LOSS)
+    assert float(loss(3.0, 1.0)) == float(wanted(3.0, 1.0)) > 0
+    near, tau = loss.prox(0.5, 3.0, 1.0), loss.pull(0.5, 3.0, 1.0)
+    np.testing.assert_allclose(loss(near, 1.0) + loss.conjugate(tau, 1.0), tau * near, rtol=1e-6)
+    learner = {"name": "implicit", "eta": 0.1, "loss": named}
+    assert str(names.make("", learner, Learner).hparams.loss) == str(wanted)
+
+
 def arrays(tree):
     return [leaf for leaf in jax.tree.leaves(tree) if hasattr(leaf, "dtype")]
 

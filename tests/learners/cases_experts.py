@@ -78,6 +78,7 @@ META = {
         olx.meta.constrained(FREE, olx.convex.sets.box(-1.0, 1.0)), ZEROS, (ZEROS, ONES / 4)
     ),
     "ader": regression(olx.meta.ader(BALL, 2.0, 24), ZEROS, (ZEROS, ONES / 4)),
+    "sword": regression(olx.meta.sword(BALL, 2.0, 24, 4.0), ZEROS, (ZEROS, ONES / 4)),
     "direction and magnitude": regression(
         olx.meta.direction_and_magnitude(
             FREE, olx.first_order.self_confident(olx.mirrors.euclidean(BALL), 0.5, 0.01)

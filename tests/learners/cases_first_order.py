@@ -112,6 +112,7 @@ FIRST_ORDER = {
     "ons betting": logistic(olx.linear(olx.first_order.ons_betting())),
     "scale free": regression(olx.scale_free()),
     "scale free, ball": regression(olx.scale_free(BALL)),
+    "scale free descent": regression(olx.scale_free_md()),
     "normalized betting": logistic(olx.first_order.normalized_betting()),
     "average": regression(olx.meta.average(olx.ogd(0.1), olx.meta.rising())),
 }

@@ -41,6 +41,8 @@ SECOND_ORDER = {
     "newton": forecast(second_order.newton(0.5, BOUND, curvature=CURVATURE)),
     "newton, lipschitz": forecast(second_order.newton(0.5, BOUND, lipschitz=4 * BOUND)),
     "newton, invariant": forecast(second_order.invariant_newton(BOUND, curvature=CURVATURE)),
+    "newton, implicit": forecast(second_order.implicit_newton(losses.squared, 2.0)),
+    "newton, implicit, logistic": margins(second_order.implicit_newton(losses.logistic)),
     "newton, not sketched": forecast(sketched(None)),
     "newton, random projection": forecast(sketched(second_order.random_projection(3, KEY))),
     "newton, frequent directions": forecast(sketched(second_order.frequent_directions(3))),

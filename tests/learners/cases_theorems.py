@@ -285,6 +285,16 @@ THEOREMS = {
         ),
         olx.theorems.path_regret,
     ),
+    "sword, path": about(
+        Case(
+            olx.meta.sword(convex.sets.ball(1.0), 2.0, LENGTH, 2.0),
+            ball_square,
+            IN_BOX,
+            jnp.zeros(2),
+            (np.full((LENGTH, 2), 0.6),),
+        ),
+        olx.theorems.path_variation_regret,
+    ),
     "flh": Case(
         olx.meta.flh(COPIES, 0.5, 7), ball_square, IN_BOX, jnp.zeros(2), tuple(np.eye(14)[::3])
     ),

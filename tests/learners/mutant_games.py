@@ -261,6 +261,9 @@ GAMES = {
     "scale free": {
         Mutant("opposite loss", "again", 1.0, 0, 1.0): ("telescoped_regret",),
     },
+    "scale free descent": {
+        Mutant("opposite loss", "again", 1.0, 0, 1.0): ("bounded_divergence_regret",),
+    },
     "sum of learners": {
         Mutant("opposite loss", "again", 1.0, 1, 1.0): ("sum_regret",),
     },
@@ -285,11 +288,17 @@ GAMES = {
     "ader, path": {
         Mutant("opposite loss", "again", 1.0, 0, 1.0): ("path_regret",),
     },
+    "sword, path": {
+        Mutant("opposite loss", "again", 1.0, 0, 1.0): ("path_variation_regret",),
+    },
     "vaw": {
         Mutant("opposite action", "again", 1.0, 0, 1.0): ("logarithmic_regret",),
     },
     "ridge": {
         Mutant("opposite action", "again", 1.0, 0, 1.0): ("least_squares",),
+    },
+    "newton, implicit": {
+        Mutant("opposite action", "again", 1.0, 0, 1.0): ("newton_steps",),
     },
     "second-order perceptron": {
         Mutant("opposite step", "again", 1.0, 1, 1.0): ("mistakes_made",),

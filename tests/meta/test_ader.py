@@ -1,4 +1,4 @@
-"""Ader: equal to a second implementation, and its theorem on hard streams and paths."""
+"""Ader and Sword: equal to second implementations, and their theorems on hard streams and paths."""
 
 import dataclasses
 import functools
@@ -7,14 +7,19 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+import reference_reductions as ref
 
 import olx
 from olx.convex import sets
-from olx.meta import ader
-from olx.theorems import path_regret
+from olx.meta import ader, sword
+from olx.theorems import path_regret, path_variation_regret
 
 T, D, STREAMS = 100, 2, 200
-LEARNER = ader(sets.ball(1.0), diameter=2.0, rounds=T)
+LEARNERS = {
+    "ader": (ader(sets.ball(1.0), 2.0, T), path_regret),
+    "sword": (sword(sets.ball(1.0), 2.0, T, smooth=0.05), path_variation_regret),
+    "sword, straight": (sword(sets.ball(1.0), 2.0, T, smooth=1e-3), path_variation_regret),
+}
 
 
 def pull(w, z):
@@ -38,10 +43,10 @@ def games():
 
 
 @functools.partial(jax.jit, compiler_options={"xla_backend_optimization_level": 0})
-def proofs(learner, rounds, paths):
+def proofs(learner, theorem, rounds, paths):
     def alone(rounds, path):
         run = olx.rollout(learner, pull, rounds, jnp.zeros(D), record=olx.record.trace)
-        return olx.certify(learner, run, path, theorems=(path_regret,))[0]
+        return olx.certify(learner, run, path, theorems=(theorem,))[0]
 
     return jax.vmap(alone)(rounds, paths)
 
@@ -52,40 +57,46 @@ def uphill(learner):
     return dataclasses.replace(learner, update_fn=turned)
 
 
-def test_the_theorem_holds_on_200_paths_and_fails_for_a_wrong_sign():
-    proof = proofs(LEARNER, *games())
+@pytest.mark.parametrize("name", LEARNERS)
+def test_the_theorem_holds_on_200_paths_and_fails_for_a_wrong_sign(name):
+    learner, theorem = LEARNERS[name]
+    proof = proofs(learner, theorem, *games())
     assert np.all(np.isfinite(proof.published))
     assert not np.any(proof.fails)
     assert np.max(proof.left / proof.published) > 0.1
-    assert np.mean(np.any(proofs(uphill(LEARNER), *games()).fails, axis=-1)) > 0.3
+    assert np.mean(np.any(proofs(uphill(learner), theorem, *games()).fails, axis=-1)) > 0.3
 
 
-def reference(gradient, rounds, diameter):
-    """Zhang, Lu, Zhou 2018, algorithms 3 and 4, in the unit ball."""
-    n = int(np.ceil(np.log2(1 + 4 * rounds / 7) / 2)) + 1
-    steps = [2**i * diameter * np.sqrt(7 / (2 * rounds)) for i in range(n)]
-    weights = np.array([(1 + 1 / n) / (i * (i + 1)) for i in range(1, n + 1)])
-    points, played = np.zeros((n, D)), []
-    for t in range(rounds):
-        x = weights @ points
-        g = gradient(x, t)
-        played.append(x)
-        weights = weights * np.exp(-np.sqrt(2 / rounds) / diameter * (points - x) @ g)
-        weights = weights / weights.sum()
-        points = np.array([x - eta * g for x, eta in zip(points, steps, strict=True)])
-        points /= np.maximum(np.linalg.norm(points, axis=1, keepdims=True), 1)
-    return np.array(played)
+REFERENCES = {"ader": ref.ader, "sword": lambda *game: ref.sword(*game, smooth=0.05)}
 
 
-def test_decisions_equal_the_reference():
+@pytest.mark.parametrize("name", REFERENCES)
+def test_decisions_equal_the_reference(name):
     turn = np.linspace(0, 4, T)
     targets = 0.9 * np.stack([np.cos(turn), np.sin(turn)], axis=1)
     loss = lambda w, y: jnp.sum((w - y) ** 2) / 2
     done = olx.rollout(
-        LEARNER, loss, olx.Rounds(None, targets), np.zeros(D), record=olx.record.actions
+        LEARNERS[name][0],
+        loss,
+        olx.Rounds(None, targets),
+        np.zeros(D),
+        record=olx.record.actions,
     )
-    wanted = reference(lambda x, t: x - targets[t], T, 2.0)
+    wanted = REFERENCES[name](lambda x, t: x - targets[t], T, 2.0)
     np.testing.assert_allclose(done.trace, wanted, atol=1e-12)
+
+
+def test_the_bound_of_sword_is_smaller_where_gradients_change_slowly():
+    length = 10_000
+    turn = np.linspace(0, 1, length)
+    targets = 0.9 * np.stack([np.cos(turn), np.sin(turn)], axis=1)
+    game = lambda w, y: jnp.sum((w - y) ** 2) / 2, olx.Rounds(None, targets), np.zeros(D), targets
+    make = {path_regret: ader, path_variation_regret: lambda *one: sword(*one, smooth=1.0)}
+    old, new = (
+        olx.certify(of(sets.ball(1.0), 2.0, length), *game, theorems=theorem)[0].published[-1]
+        for theorem, of in make.items()
+    )
+    assert new < 0.6 * old
 
 
 def test_a_diameter_that_is_too_small_is_named():
@@ -101,6 +112,7 @@ def test_a_diameter_that_is_too_small_is_named():
     [
         (lambda: ader(1.0, 2.0, 10), "ader: `domain` must be a ConvexSet"),
         (lambda: ader(sets.ball(1.0), 2.0, 0), "ader: `rounds` must be an integer"),
+        (lambda: sword(None, 2.0, 10, 1.0), "sword: `domain` must be a ConvexSet"),
     ],
 )
 def test_what_makes_no_sense_is_refused(make, message):

@@ -396,3 +396,16 @@ def scale_free(x, y, slope, radius):
         total, squares = total + g, squares + g @ g
 
     return play(x, y, slope, decide, learn)
+
+
+def scale_free_md(x, y, slope, radius):
+    """Orabona, Pal 2018: a step of the gradient over the root of all squares, then into a ball."""
+    point, squares = np.zeros(x.shape[1]), 0.0
+
+    def learn(t, w, g):
+        nonlocal point, squares
+        squares = squares + g @ g
+        moved = w - g / np.sqrt(squares) if squares else w
+        point = moved * min(1.0, radius / max(np.linalg.norm(moved), 1e-300))
+
+    return play(x, y, slope, lambda t: point, learn)

@@ -123,4 +123,44 @@ def online_to_nonconvex(slope_at, start, eta, shares):
         w = x + share * step
         played.append(w)
         x, step = x + step, ball(step - eta * slope_at(t, w))
+
+
+def ader(gradient, rounds, diameter):
+    """Zhang, Lu, Zhou 2018, algorithms 3 and 4, in the unit ball."""
+    n = int(np.ceil(np.log2(1 + 4 * rounds / 7) / 2)) + 1
+    steps = [2**i * diameter * np.sqrt(7 / (2 * rounds)) for i in range(n)]
+    weights = np.array([(1 + 1 / n) / (i * (i + 1)) for i in range(1, n + 1)])
+    points, played = np.zeros((n, 2)), []
+    for t in range(rounds):
+        x = weights @ points
+        g = gradient(x, t)
+        played.append(x)
+        weights = weights * np.exp(-np.sqrt(2 / rounds) / diameter * (points - x) @ g)
+        weights = weights / weights.sum()
+        points = np.array([x - eta * g for x, eta in zip(points, steps, strict=True)])
+        points /= np.maximum(np.linalg.norm(points, axis=1, keepdims=True), 1)
+    return np.array(played)
+
+
+def sword(gradient, rounds, diameter, smooth):
+    """Zhao et al. 2024, Sword++, in the unit ball for gradients up to 1."""
+    n = int(np.ceil(np.log2(8 * rounds) / 2)) + 1
+    steps = [min(1 / (8 * smooth), 2**i * diameter / np.sqrt(8 * rounds)) for i in range(n)]
+    centers, last, guess = np.zeros((n, 2)), np.zeros((n, 2)), np.zeros(2)
+    lost, variation, played = np.zeros(n), 0.0, []
+    for t in range(rounds):
+        points = np.array([ball(c - eta * guess) for c, eta in zip(centers, steps, strict=True)])
+        paid = 2 * smooth * np.sum((points - last) ** 2, axis=1)
+        rate = 1 / (8 * diameter**2 * smooth)
+        if variation > 0:
+            rate = min(rate, np.sqrt(np.log(n) / variation) / diameter)
+        p = np.exp(-rate * (lost + points @ guess + paid))
+        p = p / p.sum()
+        x = p @ points
+        g = gradient(x, t)
+        played.append(x)
+        lost = lost + points @ g + paid
+        variation += np.sum((g - guess) ** 2)
+        centers = np.array([ball(c - eta * g) for c, eta in zip(centers, steps, strict=True)])
+        last, guess = points, g
     return np.array(played)

@@ -8,6 +8,8 @@ matrix is built from its definition and solved directly; no inverse is updated.
 from typing import NamedTuple
 
 import numpy as np
+from scipy.optimize import brentq
+from scipy.special import expit
 
 
 def vaw(x, y, a):
@@ -27,6 +29,29 @@ def ridge(x, y, a, forget=1.0):
         weight = forget ** np.arange(t - 1, -1, -1.0)
         A = forget**t * a * np.eye(d) + (x[:t].T * weight) @ x[:t]
         scores.append(x[t] @ np.linalg.solve(A, x[:t].T @ (weight * y[:t])))
+    return np.array(scores)
+
+
+SQUARED = lambda s, y: s - y, lambda s, y: 1.0
+LOGISTIC = lambda s, y: -y * expit(-y * s), lambda s, y: expit(s) * expit(-s)
+
+
+def implicit_newton(x, y, a, loss):
+    """Kulis, Bartlett 2010 in the norm of A: w' minimizes l(w.x) + |w - w_t|_A^2 / 2, so that
+    A (w' - w_t) = -l'(s) x at its own score s. A grows by l''(s) x x'. It starts as the diagonal
+    of a f^2, with f the first value of each feature that is not 0. loss: l' and l''."""
+    d, scores = x.shape[1], []
+    A, w = np.diag(a * x[np.argmax(x != 0, axis=0), np.arange(d)] ** 2), np.zeros(d)
+    for row, label in zip(x, y, strict=True):
+        scores.append(w @ row)
+        along = np.linalg.solve(A, row)
+        off = lambda s, w=w, row=row, along=along, label=label: (
+            s - w @ row + (row @ along) * loss[0](s, label)
+        )
+        end = w @ row - (row @ along) * loss[0](w @ row, label)
+        s = brentq(off, *sorted([w @ row, end]), xtol=1e-14) if end != w @ row else end
+        w = w - loss[0](s, label) * along
+        A = A + loss[1](s, label) * np.outer(row, row)
     return np.array(scores)
 
 

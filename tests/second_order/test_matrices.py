@@ -56,6 +56,10 @@ REGRESSIONS = {
     "vaw": (second_order.vaw(0.7), lambda: ref.vaw(X, Y, 0.7)),
     "ridge": (second_order.ridge(0.7), lambda: ref.ridge(X, Y, 0.7)),
     "ridge, forgetting": (second_order.ridge(0.7, 0.97), lambda: ref.ridge(X, Y, 0.7, 0.97)),
+    "newton, implicit": (
+        second_order.implicit_newton(losses.squared, 0.7),
+        lambda: ref.implicit_newton(X, Y, 0.7, ref.SQUARED),
+    ),
     "newton": (
         second_order.newton(0.4, C, curvature=SIGMA),
         lambda: ref.newton(X, squared_slope, 0.4, C, no_rate, SIGMA),
@@ -74,6 +78,10 @@ REGRESSIONS = {
     ),
 }
 CLASSIFIERS = {
+    "newton, implicit": (
+        second_order.implicit_newton(losses.logistic, 0.7),
+        lambda: ref.implicit_newton(X, LABELS, 0.7, ref.LOGISTIC),
+    ),
     "second-order perceptron": (
         second_order.second_order_perceptron(1.5),
         lambda: ref.second_order_perceptron(X, LABELS, 1.5),
@@ -177,6 +185,28 @@ def test_the_bounds_of_regression_are_nearly_attained():
     vaw = olx.certify(second_order.vaw(0.7), losses.squared, REGRESSION, jnp.zeros(D), TRUTH)[0]
     assert vaw.holds
     assert vaw.right[-1] < 5 * D * np.log(T)
+
+
+LATE = X * (np.arange(T)[:, None] >= 30 * np.arange(D))  # features come one after the other
+UNITS = 10.0 ** np.array([6, -6, 3, -3, 0, 1])
+
+
+@pytest.mark.parametrize(("loss", "y"), [(losses.squared, Y), (losses.logistic, LABELS)], ids=str)
+def test_units_of_features_and_outcomes_do_not_matter_to_implicit_steps(loss, y):
+    learner = second_order.implicit_newton(loss)
+    unit = 1e-6 if loss is losses.squared else 1.0
+    found = scores(learner, loss, unit * y, LATE * UNITS)
+    np.testing.assert_allclose(found / unit, scores(learner, loss, y, LATE), rtol=1e-6, atol=1e-9)
+
+
+def test_the_bound_of_implicit_steps_is_attained_by_the_last_weights():
+    learner = second_order.implicit_newton(losses.squared, 0.7)
+    first = LATE[np.argmax(LATE != 0, axis=0), np.arange(D)]
+    best = np.linalg.solve(np.diag(0.7 * first**2) + LATE.T @ LATE, LATE.T @ Y)
+    game = losses.squared, olx.Rounds(LATE, Y), jnp.zeros(D), jnp.asarray(best)
+    proof = olx.certify(learner, *game, progress=False)[0]
+    assert proof.holds
+    np.testing.assert_allclose(proof.left[-1], proof.right[-1], rtol=1e-9)
 
 
 def test_the_regret_of_the_invariant_step_depends_on_the_rank():

@@ -26,11 +26,19 @@ from river.utils import dataframe
 from olx._cache import Recent
 from olx._refusal import RefusedValue
 from olx.core import Learner
-from olx.engine.numpy_functions import LEFT, Functions, Unknown, kind_of, numpy_functions
+from olx.engine.numpy_functions import (
+    LEFT,
+    Functions,
+    Unknown,
+    kind_of,
+    numpy_functions,
+    quietly,
+)
 from olx.engine.round import feedback_of
 from olx.interop.river._device import LEAD, Device, own_of
 from olx.interop.river._rows import Layout, Table
 from olx.losses.score import ScoreLoss
+from olx.needs import refuse_breach
 
 _QUEUE = 64  # rows that are learned in one call
 _FEW = 16  # rows that the lane learns; the device is faster for more
@@ -45,8 +53,6 @@ class Lane:
 
     def __init__(self, functions: Functions, sign: int | None) -> None:
         self.prepare, (self.learn, self.score) = functions
-        names = [one.__code__.co_names for one in (self.prepare, *functions.calls)]
-        self.silent = not any("np" in one for one in names)  # sums and products seldom warn
         self.sign = sign
         self.held: list | None = None  # the state; None if it must be read
         self.shared: list = []  # what both functions need of the state
@@ -67,11 +73,7 @@ class Lane:
     def play(self, table: Table, outcomes: list, waiting: int, at: int) -> float | None:
         """The score of row `at` after the first `waiting` rows; None if it cannot be found."""
         try:
-            if self.silent:
-                found = self._play(table.features, outcomes, waiting, at)
-            else:
-                with np.errstate(all="ignore"):
-                    found = self._play(table.features, outcomes, waiting, at)
+            found = quietly(self._play, table.features, outcomes, waiting, at)
         except LEFT:
             found = math.nan
         if math.isfinite(found):
@@ -166,7 +168,7 @@ class RiverGame:
         table.write(1, layout, x, 0.0, 0.0)
         found = self.device.pair(table.rows[:2])
         self._played()
-        return found
+        return self._checked(found)
 
     def scores(self, matrix: np.ndarray, names: list) -> np.ndarray:
         """What the learner plays on many rows."""
@@ -177,7 +179,13 @@ class RiverGame:
             part = matrix[begin : begin + _QUEUE]
             self.table.place(part, names)
             found.append(self.device.scores(self.table.rows[:_QUEUE])[: len(part)])
-        return np.concatenate(found)
+        return self._checked(np.concatenate(found))
+
+    def _checked(self, scores: np.ndarray) -> np.ndarray:
+        """The scores; refuses those of a learner of which a demand was broken."""
+        if not np.isfinite(scores).all():
+            refuse_breach(self.device.tree())
+        return scores
 
     def flush(self) -> None:
         """Learn the rows that wait."""

@@ -44,8 +44,9 @@ from olx.multiclass.reductions import one_vs_rest
 class OnlineRegressor(base.MiniBatchRegressor):
     """A regressor that learns row by row with any predictor of this library.
 
-    learner: a predictor of one score, such as `olx.linear(olx.ogd(0.1))`; None is
-        `olx.linear(olx.first_order.adagrad(1.0))`.
+    learner: a predictor of one score, such as `olx.linear(olx.ogd(0.1))`. None is one without a
+        step size: `olx.second_order.implicit_newton(loss)`, which keeps a matrix, or
+        `olx.first_order.normalized_betting()` for a loss that is not smooth.
     loss: a loss of `olx.losses`; None is `olx.losses.squared`.
     fit_intercept: whether there is a feature before the others that is always 1.
 
@@ -118,7 +119,8 @@ class OnlineClassifier(base.MiniBatchClassifier):
     """A classifier that learns row by row with any predictor of this library.
 
     learner: a predictor of one score, such as `olx.linear(olx.ogd(0.1))`, or with a loss of classes
-        one of `olx.multiclass`; None is `olx.linear(olx.first_order.adagrad(1.0))`.
+        one of `olx.multiclass`. None is one without a step size, as in `OnlineRegressor`; for
+        losses of classes it is `olx.linear(olx.first_order.adagrad(1.0))`.
     loss: a loss of `olx.losses`; None is `olx.losses.logistic`.
     fit_intercept: whether there is a feature before the others that is always 1.
     classes: labels that are known beforehand. With a loss of classes a new label means a new

@@ -23,10 +23,12 @@ import numpy as np
 import scipy.special
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import Tags
+from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets, unique_labels
 from sklearn.utils.validation import check_is_fitted
 
+from olx import _check as check
 from olx._refusal import RefusedType, RefusedValue, public_methods
 from olx.boosting.adaboost_ol import adaboost_ol
 from olx.boosting.boost import BoostingRule, boost
@@ -50,10 +52,16 @@ class OnlineClassifier(ClassifierMixin, game.OnlineEstimator):
     """A classifier that learns row by row with any predictor of this library.
 
     learner: a predictor of one score, such as `olx.linear(olx.ogd(0.1))`, or with a loss of classes
-        one of `olx.multiclass`; None is `olx.linear(olx.first_order.adagrad(1.0))`.
+        one of `olx.multiclass`. None is one without a step size, as in `OnlineRegressor`; for
+        losses of classes it is `olx.linear(olx.first_order.adagrad(1.0))`.
     loss: a loss of `olx.losses`; None is `olx.losses.logistic`.
     fit_intercept: whether to add a feature that is always 1 after the others.
     passes: how often `fit` plays the rows; `partial_fit` plays them once.
+    class_weight: factors of the weights of rows by label, 1 for labels without one; "balanced" for
+        the number of rows over the number of classes and over that of the rows of the class.
+
+    If the score is linear in the row, the fitted `coef_` and `intercept_` are its weights, one row
+    per score.
 
     >>> import numpy as np, olx
     >>> from olx.interop.sklearn import OnlineClassifier
@@ -65,6 +73,18 @@ class OnlineClassifier(ClassifierMixin, game.OnlineEstimator):
     """
 
     classes_: np.ndarray
+
+    def __init__(
+        self,
+        learner: Learner | None = None,
+        loss: ScoreLoss | None = None,
+        *,
+        fit_intercept: bool = True,
+        passes: int = 1,
+        class_weight: dict | str | None = None,
+    ):
+        super().__init__(learner, loss, fit_intercept=fit_intercept, passes=passes)
+        self.class_weight = class_weight
 
     def fit(self, X: object, y: object, sample_weight: object = None) -> "OnlineClassifier":
         """Forget the past, then play the rows in their order."""
@@ -80,6 +100,11 @@ class OnlineClassifier(ClassifierMixin, game.OnlineEstimator):
         classes: all labels that will ever come; needed in the first call only.
         """
         first = not hasattr(self, "state_")
+        if isinstance(self.class_weight, str):
+            raise RefusedValue(
+                f"class_weight={self.class_weight!r} counts the rows of all classes, which "
+                "partial_fit does not have; give the weights as a dictionary."
+            )
         if first and classes is None:
             raise RefusedValue(
                 "classes must be given in the first call of partial_fit, since "
@@ -93,9 +118,15 @@ class OnlineClassifier(ClassifierMixin, game.OnlineEstimator):
     def decision_function(self, X: object) -> np.ndarray:
         """One score per row, positive for the larger label; one per class if there are several."""
         check_is_fitted(self, "state_")
-        found = game.scores(self, X)
-        binary = len(self.classes_) == 2 and found.ndim == 2
-        return found[:, 1] - found[:, 0] if binary else found
+        return _difference(self, game.scores(self, X).T).T
+
+    @property
+    def coef_(self) -> np.ndarray:
+        return np.atleast_2d(_difference(self, super().coef_))
+
+    @property
+    def intercept_(self) -> np.ndarray:
+        return np.atleast_1d(_difference(self, np.atleast_1d(super().intercept_)))
 
     def predict(self, X: object) -> np.ndarray:
         """The label with the largest score."""
@@ -121,7 +152,8 @@ class OnlineClassifier(ClassifierMixin, game.OnlineEstimator):
 class BoostedClassifier(ClassifierMixin, BaseEstimator):
     """A vote of copies of a weak classifier.
 
-    learner: the weak one, a predictor of one score; None is that of `OnlineClassifier`.
+    learner: the weak one, a predictor of one score; None is
+        `olx.first_order.normalized_betting()`.
     n: the number of copies.
     rule: a rule of `olx.boosting`, such as `online_bbm(0.1)`; None is `adaboost_ol()`.
     loss: what the copies learn from, a loss of one score; None is `olx.losses.logistic`.
@@ -182,6 +214,12 @@ class BoostedClassifier(ClassifierMixin, BaseEstimator):
         return tags
 
 
+def _difference(model: OnlineClassifier, scores: np.ndarray) -> np.ndarray:
+    """One entry per class as it is; if there are two classes, what the second one is ahead."""
+    several = len(scores) == 2 == len(model.classes_) and model.loss_.of_classes
+    return scores[1] - scores[0] if several else scores
+
+
 def read(
     model: OnlineClassifier,
     X: object,
@@ -196,19 +234,41 @@ def read(
     check_classification_targets(labels)
     if first:
         _start(model, rows, np.unique(labels) if classes is None else unique_labels(classes))
-    return game.weighed(rows, _outcome(model, labels, rows.dtype), weight)
+    read = game.weighed(rows, _outcome(model, labels, rows.dtype), weight)
+    if model.class_weight is None:
+        return read
+    factors = compute_class_weight(_class_weight(model), classes=model.classes_, y=labels)
+    own = factors[np.searchsorted(model.classes_, labels)].astype(rows.dtype)
+    return read._replace(weight=own if read.weight is None else own * read.weight)
 
 
 def _start(model: OnlineClassifier, rows: game.Matrix, known: np.ndarray) -> None:
     if len(known) < 2:
         raise RefusedValue(f"needs labels of at least 2 classes, got one class {known.tolist()}.")
     model.classes_, model.dtype_ = known, rows.dtype
-    arrange(model)
+    arrange(model, game.is_wide(rows, len(known)))
 
 
-def arrange(model: OnlineClassifier) -> None:
+def _class_weight(model: OnlineClassifier) -> dict | str:
+    """The weights of the classes, as scikit-learn takes them; refuses what are no weights."""
+    given = model.class_weight
+    if isinstance(given, dict):
+        strange = [label for label in given if label not in model.classes_.tolist()]
+        if strange:
+            raise RefusedValue(
+                f"class_weight has the label {strange[0]!r}, the classes are "
+                f"{model.classes_.tolist()}."
+            )
+        for label, weight in given.items():
+            check.non_negative(f"class_weight[{label!r}]", weight)
+    elif given != "balanced":
+        raise RefusedValue(f'class_weight must be a dictionary, "balanced" or None, got {given!r}.')
+    return given
+
+
+def arrange(model: OnlineClassifier, wide: bool = False) -> None:
     """Choose how the learner is played, from the number of classes."""
-    learner, loss = shared.parts(model, logistic)
+    learner, loss = shared.parts(model, logistic, wide)
     k = len(model.classes_)
     if k > 2 and not loss.of_classes:
         learner, loss = one_vs_rest(learner, k, loss=loss), multiclass_zero_one
@@ -245,7 +305,7 @@ def _check_same(known: np.ndarray, given: np.ndarray) -> None:
 
 
 def _voters(model: BoostedClassifier) -> OnlineClassifier:
-    weak, loss = shared.parts(model, logistic)
+    weak, loss = shared.parts(model, logistic, wide=True)
     if loss.of_classes:
         raise RefusedType(
             "`loss` must be a loss of one score, by which each copy learns, got "

@@ -23,7 +23,7 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from olx import _check as check
-from olx._refusal import public_methods
+from olx._refusal import RefusedValue, public_methods
 from olx.core import Learner, Rounds
 from olx.experts.hedge import adahedge
 from olx.experts.linearized import linearized
@@ -38,11 +38,15 @@ from olx.losses.score import ScoreLoss
 class OnlineRegressor(RegressorMixin, game.OnlineEstimator):
     """A regressor that learns row by row with any predictor of this library.
 
-    learner: a predictor of one score, such as `olx.linear(olx.ogd(0.1))`; None is
-        `olx.linear(olx.first_order.adagrad(1.0))`.
+    learner: a predictor of one score, such as `olx.linear(olx.ogd(0.1))`. None is one without a
+        step size: `olx.second_order.implicit_newton(loss)`, or `normalized_betting()` of
+        `olx.first_order` for a loss that is not smooth, for sparse rows and from 1000 features on.
     loss: a loss of `olx.losses`; None is `olx.losses.squared`.
     fit_intercept: whether to add a feature that is always 1 after the others.
     passes: how often `fit` plays the rows; `partial_fit` plays them once.
+
+    If the target has several columns, each has its own copy of the learner.
+    If the score is linear in the row, the fitted `coef_` and `intercept_` are its weights.
 
     >>> import numpy as np, olx
     >>> from olx.interop.sklearn import OnlineRegressor
@@ -65,13 +69,14 @@ class OnlineRegressor(RegressorMixin, game.OnlineEstimator):
         return self
 
     def predict(self, X: object) -> np.ndarray:
-        """One number per row."""
+        """One number per row; one per output if there are several."""
         check_is_fitted(self, "state_")
         return game.scores(self, X)
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = game.plays_sparse(self, squared)
+        tags.target_tags.multi_output = True
         return tags
 
 
@@ -140,15 +145,21 @@ def read(
     model: OnlineRegressor, X: object, y: object, weight: object, *, first: bool = True
 ) -> Rounds:
     """The rows with their targets; `first` also decides how the learner is played."""
-    rows, target = game.examples(model, X, y, first, y_numeric=True)
+    rows, target = game.examples(model, X, y, first, y_numeric=True, multi_output=True)
+    outputs = None if target.ndim == 1 else target.shape[1]
     if first:
-        model.dtype_ = rows.dtype
-        arrange(model)
+        model.dtype_, model.outputs_ = rows.dtype, outputs
+        arrange(model, game.is_wide(rows))
+    if outputs != model.outputs_:
+        words = [
+            "one column" if n is None else f"a matrix of {n}" for n in (outputs, model.outputs_)
+        ]
+        raise RefusedValue(f"the target is {words[0]}, that of the first call was {words[1]}.")
     return game.weighed(rows, target.astype(rows.dtype), weight)
 
 
-def arrange(model: OnlineRegressor) -> None:
-    model.learner_, model.loss_ = parts(model, squared)
+def arrange(model: OnlineRegressor, wide: bool = False) -> None:
+    model.learner_, model.loss_ = parts(model, squared, wide)
     model.start_ = game.zeros(model)
 
 

@@ -9,6 +9,7 @@ Stone, Cross-Validatory Choice and Assessment of Statistical Predictions, 1974.
 """
 
 import copy
+import dataclasses
 import itertools
 from collections.abc import Callable
 from types import ModuleType
@@ -21,9 +22,9 @@ from scipy.stats import rankdata
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone, is_classifier
 from sklearn.metrics import check_scoring
 from sklearn.model_selection import check_cv
-from sklearn.utils import Tags, _safe_indexing, get_tags, indexable
+from sklearn.utils import Tags, _safe_indexing, column_or_1d, get_tags, indexable
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
 from olx._check import seen_as
 from olx._refusal import RefusedType, RefusedValue, own_name, public_methods
@@ -92,7 +93,9 @@ class OnlineSearchCV(MetaEstimatorMixin, BaseEstimator):
             raise RefusedValue(f"`axes` holds no configuration: {self.axes!r}.")
         with own_name():
             whole = _with(self, self.make(**tried[0]))
-        weight = _read(whole, X, y, sample_weight).weight  # refuses bad rows before the folds
+        y = y if y is None else column_or_1d(y, warn=True)
+        _read(whole, X, y, sample_weight)  # refuses bad rows before the folds
+        weight = None if sample_weight is None else _check_sample_weight(sample_weight, X)
         X, y = indexable(X, y)
         folds: Any = check_cv(self.cv, y, classifier=is_classifier(self.estimator))
         self.scorer_: Any = check_scoring(self.estimator, self.scoring)
@@ -132,7 +135,8 @@ class OnlineSearchCV(MetaEstimatorMixin, BaseEstimator):
 
     def __sklearn_tags__(self) -> Tags:
         tags, inner = super().__sklearn_tags__(), get_tags(self.estimator)
-        tags.estimator_type, tags.target_tags = inner.estimator_type, inner.target_tags
+        tags.estimator_type = inner.estimator_type
+        tags.target_tags = dataclasses.replace(inner.target_tags, multi_output=False)
         tags.classifier_tags, tags.regressor_tags = inner.classifier_tags, inner.regressor_tags
         tags.input_tags.sparse = inner.input_tags.sparse
         return tags
