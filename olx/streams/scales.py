@@ -11,7 +11,6 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-import scipy.sparse
 
 Matrix = Any  # an array of NumPy, or a sparse one of SciPy
 SCALES = ("none", "rows", "standard", "maximum")
@@ -29,20 +28,16 @@ class Scale:
     def apply(self, x: Matrix) -> Matrix:
         """The rows `x`, scaled."""
         if self.kind == "rows":
-            squares = x.multiply(x).sum(1) if scipy.sparse.issparse(x) else (x * x).sum(1)
+            squares = x.multiply(x).sum(1) if _is_sparse(x) else (x * x).sum(1)
             inverse = 1 / _or_one(np.sqrt(np.asarray(squares).reshape(-1)))
-            if scipy.sparse.issparse(x):
-                return (scipy.sparse.diags_array(inverse) @ x).tocsr()
+            if _is_sparse(x):
+                return (_diagonal(inverse) @ x).tocsr()
             return x * inverse[:, None]
         if self.shift:
             return (_dense(x) - np.array(self.shift)) / np.array(self.size)
         if self.size:
             inverse = 1 / np.array(self.size)
-            return (
-                (x @ scipy.sparse.diags_array(inverse)).tocsr()
-                if scipy.sparse.issparse(x)
-                else x * inverse
-            )
+            return (x @ _diagonal(inverse)).tocsr() if _is_sparse(x) else x * inverse
         return x
 
 
@@ -50,7 +45,7 @@ def fit_scale(x: Matrix, kind: str) -> Scale:
     """The scale of this kind for the columns of the rows `x`."""
     if kind == "maximum":
         most = abs(x).max(0)
-        most = np.asarray(most.todense() if scipy.sparse.issparse(most) else most).reshape(-1)
+        most = np.asarray(most.todense() if _is_sparse(most) else most).reshape(-1)
         return Scale(kind, (), tuple(_or_one(most).tolist()))
     if kind == "standard":
         x = _dense(x)
@@ -75,8 +70,18 @@ def uneven_spreads(names: Sequence[str], x: np.ndarray) -> str:
     return f"the spread of {names[high]!r} is {ratio:.1g} times that of {names[low]!r}"
 
 
+def _is_sparse(x: Matrix) -> bool:
+    return hasattr(x, "toarray")
+
+
+def _diagonal(values: np.ndarray) -> Matrix:
+    import scipy.sparse  # dense rows do without
+
+    return scipy.sparse.diags_array(values)
+
+
 def _dense(x: Matrix) -> np.ndarray:
-    return np.asarray(x.toarray() if scipy.sparse.issparse(x) else x)
+    return np.asarray(x.toarray() if _is_sparse(x) else x)
 
 
 def _or_one(size: np.ndarray) -> np.ndarray:
