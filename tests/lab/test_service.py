@@ -212,6 +212,29 @@ REFUSED = {
 }
 
 
+def test_rows_without_names_are_lists_of_numbers(tmp_path):
+    x, y = DRAW.normal(size=(80, 4)), DRAW.integers(3, size=80)
+    np.savez(tmp_path / "mine.npz", X=x[:60], y=y[:60])
+    data = {"name": str(tmp_path / "mine.npz"), "task": "multiclass"}
+    ogd = {"name": "ogd", "linear": True, "eta": 0.1}
+    run(parse({"data": [data], "learners": [ogd], "seeds": [0], "baseline": False}), tmp_path / "r")
+    found = [{"features": a.tolist(), "label": int(b)} for a, b in zip(x, y, strict=True)][60:]
+    model = models.read(tmp_path / "r")
+    table = models.table_in(tmp_path, model.about)
+    rounds = olx.Rounds(table.apply(x[60:]).astype(np.float32), y[60:].astype(np.int32))
+    options = {"state": model.state, "implementation": "host", "progress": False}
+    with jax.enable_x64(False):
+        start = jnp.zeros((3, rounds.context.shape[1]))
+        done = olx.run(model.learner, olx.losses.cross_entropy, rounds, start, **options)
+    with served(tmp_path / "r") as (client, service):
+        assert client.ask("/learn", found)[1]["losses"] == done.losses.tolist()
+        assert same(service.newest.state, done.state)
+        assert client.ask("/predict", found[0])[1]["predictions"][0]["prediction"] in (0, 1, 2)
+        status, answer = client.ask("/predict", {"features": [1.0, "2", 3.0, 4.0]})
+        assert (status, "with 4 finite numbers" in answer["error"]) == (422, True)
+        assert client.ask("/learn", found[0] | {"label": 7})[0] == 422
+
+
 def test_what_cannot_be_learned_is_refused_in_words(result):
     with served(result) as (client, service):
         before = service.newest
@@ -386,6 +409,12 @@ def test_files_without_labels_teach_nothing(result, tmp_path, capsys):
     assert cli.main(["learn", str(result), str(bare)]) == 2
     assert "has no column of labels 'buys'" in capsys.readouterr().err
     assert models.read(result).about["rounds"] == 400
+
+
+@pytest.mark.parametrize("words", ["--port 70000", "--save-every 0"])
+def test_bad_numbers_of_a_service_are_refused(words, capsys):
+    assert cli.main(["serve", "nowhere", *words.split()]) == 2
+    assert f"olx serve: {words.split()[0]} must be" in capsys.readouterr().err
 
 
 def test_a_run_says_what_was_learned_since(result, played, tmp_path, capsys):
