@@ -77,8 +77,9 @@ def compare(
     settings: the keys at the top of a config, such as `seeds=5`; see `olx help config`. The loss
         may be a function. The precision is that of JAX if not given.
 
-    The result shows its leaderboard in a notebook. `result.report()` writes the page, and
-    `result.configurations.to_pandas()` is a table of all configurations.
+    The result shows its leaderboard when it is printed. `result.report()` writes the page,
+    `result.table()` is a table for a paper, `result.plot("loss")` a chart of matplotlib, and
+    `result.configurations.to_pandas()` a table of all configurations.
 
     >>> import jax.numpy as jnp, olx, olx.lab
     >>> make = lambda eta: olx.linear(olx.ogd(eta))
