@@ -148,7 +148,7 @@ def _measure(metrics: tuple[Metric, ...], feedback: Feedback) -> dict[str, Array
 
 
 def metric_values(
-    metrics: tuple[Metric, ...], sums: Mapping[str, Array], rounds: int
+    metrics: tuple[Metric, ...], sums: Mapping[str, Array | np.ndarray], rounds: int
 ) -> dict[str, np.ndarray]:
     """The metrics by name, from their sums over `rounds` rounds."""
     with np.errstate(over="ignore"):
