@@ -311,7 +311,7 @@ def open_lives(
 
 
 def near_and_light(
-    account: Account, regrets: Float[Array, " K"], weight: Array
+    account: Account, regrets: Float[Array, " K"], weight: Scalar
 ) -> dict[str, Bool[Array, ""]]:
     """Whether the rounds so far met both conditions; copies that are not alive have regret 0."""
     near = jnp.max(jnp.abs(regrets)) <= 1 + 64 * jnp.finfo(regrets.dtype).eps

@@ -86,7 +86,7 @@ def update(hp: AdaptiveHparams, state: CBCEState, feedback: Feedback) -> CBCESta
 
 
 def _bets_paid(
-    hp: AdaptiveHparams, state: CBCEState, losses: Float[Array, " K"], weight: Array
+    hp: AdaptiveHparams, state: CBCEState, losses: Float[Array, " K"], weight: Scalar
 ) -> tuple[Float[Array, " K"], Float[Array, " K"], Float[Array, " K"]]:
     """The regrets of a round, and the sums of coins and the wealth after it."""
     now = state.slots.now
