@@ -350,15 +350,16 @@ def tables(rows: list[Row], costs: list[Cost]) -> str:
         [one.layer, one.form, str(one.tokens), f"{one.microseconds:.2f}", f"{one.kilobytes:.0f}"]
         for one in costs
     )
-    parts += ["## Time and memory of a gradient", output.table(head, lines, 2)]
+    if costs:
+        parts += ["## Time and memory of a gradient", output.table(head, lines, 2)]
     return "\n\n".join(parts)
 
 
 def draw(rows: list[Row], path: Path) -> None:
     """A panel for each task and state."""
     panels = list(dict.fromkeys((one.task, one.state) for one in rows if one.state))
-    figure = output.figure(3.4 * len(panels), 4.4)
-    if figure is None or not panels:
+    figure = output.figure(3.4 * len(panels), 4.4) if panels else None
+    if figure is None:
         return
     for axes, (task, state) in zip(
         figure.subplots(1, len(panels), squeeze=False)[0], panels, strict=True
@@ -394,7 +395,7 @@ def save(rows: list[Row], costs: list[Cost], out: Path) -> None:
 def main(words: list[str] | None = None) -> None:
     parser = output.arguments(__doc__, out="associative_recall")
     tasks = ("recall", "regression", "characters")
-    parser.add_argument("--tasks", nargs="+", choices=tasks, default=list(tasks))
+    parser.add_argument("--tasks", nargs="*", choices=tasks, default=list(tasks))
     parser.add_argument("--layers", nargs="+", choices=LAYERS, default=list(LAYERS))
     parser.add_argument("--keys", type=int, nargs="+", default=[4, 8], help="their lengths")
     parser.add_argument("--steps", type=int, default=Sizes().steps, help="of each training")
@@ -406,17 +407,20 @@ def main(words: list[str] | None = None) -> None:
     if given.quick:
         sizes, keys, tokens = Sizes(3, 2, 2, seeds=2), [4], 16
         made = {"recall": recall(2), "regression": regression(8)}
-    costs = [cost(each, tokens, keys[-1]) for each in given.layers if LAYERS[each].make]
     rows: list[Row] = []
     for name in given.tasks:
         task = made[name] if name in made else characters(8 if given.quick else WINDOW)
         drawn = stacked([data(task, sizes, seed) for seed in range(sizes.seeds)])
         for length in keys if name == "recall" else keys[-1:]:
             for layer in given.layers:
-                rows += compared(name, task, drawn, layer, length, sizes)
+                found = compared(name, task, drawn, layer, length, sizes)
+                shown = (f"{one.mean:.4f} ± {one.error:.4f}" for one in found)
                 spent = f"{time.process_time():.0f} s"
-                print(spent, *rows[-1][:5], f"{rows[-1].mean:.4f}", sep=" | ", flush=True)
-            save(rows, costs, given.out)
+                print(spent, *found[0][:4], *shown, sep=" | ", flush=True)
+                rows += found
+            save(rows, [], given.out)
+    costs = [cost(each, tokens, keys[-1]) for each in given.layers if LAYERS[each].make]
+    save(rows, costs, given.out)
     print(f"\n{tables(rows, costs)}\n\nwritten: {given.out}/associative_recall.*")
 
 
