@@ -12,7 +12,7 @@ side is infinite. Where the run diverges, it does not hold.
 import dataclasses
 import functools
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -20,7 +20,12 @@ from jax.core import Tracer
 from jaxtyping import Array, Bool, Float, Int
 
 from olx import _numeric as safe
+from olx import plots
 from olx._pytree import pytree, static
+from olx._refusal import public
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 DOMAIN = "`u` must lie in the domain"
 UNIT_WEIGHTS = "weights must be 0 or 1"
@@ -198,14 +203,24 @@ class Certificate:
         """The largest left / right over all rounds; 1 means that the bound is attained."""
         return self.summary.tightness
 
+    @public
+    def plot(self, ax: "Axes | None" = None) -> "Axes":
+        """Draw both sides, and the published right side, by rounds.
+
+        ax: of matplotlib, where to draw; a new one if None.
+        """
+        return plots.plot_certificate(self, ax)
+
     def __str__(self) -> str:
         if self.left.ndim != 1 or isinstance(self.left, Tracer):
             return f"{self.theorem}: {self.left.shape}"
         seen, rounds = self.summary, self.left.size if self.at is None else int(self.at[-1])
         verdict = "FAILS after some" if seen.failed else "holds after each"
+        looser = self.published
+        published = "" if looser is None else f" <= {looser[-1]:.4g} as published"
         said = (
             f"{self.theorem}: {verdict} of {rounds} rounds. "
-            f"Last: {self.left[-1]:.4g} <= {self.right[-1]:.4g}; least slack "
+            f"Last: {self.left[-1]:.4g} <= {self.right[-1]:.4g}{published}; least slack "
             f"{seen.slack:.3g} after round {seen.slackest}; tightness {seen.tightness:.3f}."
         )
         if seen.diverged:
@@ -244,6 +259,10 @@ class Certificates:
 
     def __len__(self) -> int:
         return len(self.each)
+
+    def plot(self) -> "list[Axes]":
+        """A picture for each theorem, one below the other, as axes of matplotlib."""
+        return plots.plot_certificates(self.each)
 
     def __str__(self) -> str:
         return "\n".join(map(str, self.each))

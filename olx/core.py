@@ -11,22 +11,27 @@ pays $\ell(a_t, y_t)$. A learner is three pure functions and the numbers they sh
 
 import dataclasses
 from collections.abc import Callable
-from typing import Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import lax
 from jax.tree_util import Partial
 from jaxtyping import Array, Float, PyTree
 
+from olx import plots
 from olx._call import Call
 from olx._memory import check_start, refuse_large_state
 from olx._pytree import pytree, static
-from olx._refusal import RefusedType, public_as
+from olx._refusal import RefusedType, RefusedValue, public, public_as
 from olx._words import call_of
 from olx.facts import Facts
 from olx.needs import Need
 from olx.theorem import Theorem, check_carried
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 Scalar = int | float | Array
 Loss = Callable[[Any, Any], Array]
@@ -230,6 +235,14 @@ class Curve:
     sums: PyTree = None  # [K, ...]: the cumulative sums of `measure`
 
 
+class Configuration(NamedTuple):
+    """A learner of a sweep."""
+
+    place: int  # in the batch: `batch[place]` is the learner
+    total: float  # its loss, summed over rounds
+    numbers: dict[str, Any]  # the arguments that made it
+
+
 @pytree
 class Run:
     """The result of a run. In a sweep every leaf has a leading axis of configurations."""
@@ -245,3 +258,47 @@ class Run:
     @property
     def total(self) -> Any:
         return self.losses.sum(-1) if self.curve is None else self.curve.total[..., -1]
+
+    @public
+    def best(self) -> Configuration:
+        """The configuration of a sweep with the smallest total loss, of those that are finite.
+
+        >>> import jax, jax.numpy as jnp, olx
+        >>> rounds, _ = olx.streams.linear_regression(jax.random.key(0), rounds=200, features=3)
+        >>> learners = olx.batch(lambda eta: olx.linear(olx.ogd(eta)), eta=[0.01, 0.1, 100.0])
+        >>> runs = olx.sweep(learners, olx.losses.squared, rounds, jnp.zeros(3))
+        >>> runs.best().numbers, len(runs.top(3))  # the third one diverged
+        ({'eta': 0.1}, 2)
+        """
+        return self.top(1)[0]
+
+    @public
+    def top(self, count: int) -> list[Configuration]:
+        """The best configurations of a sweep, the best first; those that diverged are left out."""
+        if jnp.ndim(self.total) != 1:
+            raise RefusedType(
+                "this needs a sweep, with one axis of configurations; this run has a "
+                f"total of shape {jnp.shape(self.total)}."
+            )
+        total = np.asarray(self.total)
+        finite = np.flatnonzero(np.isfinite(total))
+        if not finite.size:
+            raise RefusedValue(
+                f"all {total.size} configurations diverged; take smaller steps, or scale the data."
+            )
+        order = finite[np.argsort(total[finite], kind="stable")][:count]
+        numbers: dict[str, Any] = self.axes or {}
+        of = lambda i: {name: np.asarray(values)[i].tolist() for name, values in numbers.items()}
+        return [Configuration(i, total[i].item(), of(i)) for i in order.tolist()]
+
+    @public
+    def plot(self, *names: str, ax: "Axes | None" = None) -> "Axes":
+        """Draw the mean loss of a run by rounds, or the total losses of a sweep by its arguments.
+
+        names: of a sweep, one or two arguments; all if there are no more. Of the other arguments
+            each point shows the best values. A configuration that diverged is a cross.
+        ax: of matplotlib, where to draw; a new one if None.
+        """
+        if self.axes is None:
+            return plots.plot_run(self, ax)
+        return plots.plot_sweep(self, names, ax)

@@ -163,6 +163,34 @@ def _report(asked: Asked) -> int:
     return 0
 
 
+def _table_words(parser: argparse.ArgumentParser) -> None:
+    _result_word(parser)
+    formats, sides = ["latex", "markdown", "csv"], ["data", "learners"]
+    parser.add_argument("--format", default="latex", choices=formats, help="of the text (latex)")
+    parser.add_argument("--columns", default="data", choices=sides, help="what they are (data)")
+    parser.add_argument("--metric", default="loss", help="loss, or a metric of the result (loss)")
+
+
+@_command(
+    "table",
+    "print a result as a table for a paper",
+    _table_words,
+    """Mean and standard error over seeds of every learner at its configuration of the smallest mean
+loss. The best of a data set is bold; those that do not differ from it significantly are underlined.
+The caption names the test.
+
+  olx table results/mine > table.tex
+  olx table results/mine --format markdown --columns learners --metric error""",
+)
+def _table(asked: Asked) -> int:
+    from olx.lab import store
+    from olx.lab.report.paper import paper_table, text_of
+
+    table = paper_table(store.read(asked.result), asked.columns, asked.metric)
+    say(text_of(table, asked.format))
+    return 0
+
+
 def _diff_words(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("first", help="a folder that `olx run` wrote")
     parser.add_argument("second", help="another one")

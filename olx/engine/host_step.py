@@ -84,7 +84,8 @@ def host_step(
         begun = None if None in kinds else begin()
         if begun is None:
             return None
-        found = _Seen(begun[0], _new_step(*begun, round_fn, given, leaves, kinds))
+        numbers, params = begun
+        found = _Seen(numbers, _new_step(numbers, params, round_fn, given, leaves, kinds))
         if has_numbers(learner, loss, check_game):  # else its numbers may change
             _SEEN.put(key, found)
     return None if isinstance(found.step, str) else found.step.play(leaves)

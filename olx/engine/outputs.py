@@ -20,9 +20,9 @@ from typing import TYPE_CHECKING, Any
 import jax
 import numpy as np
 from jaxtyping import PyTree
-from tqdm import tqdm
 
 from olx._pytree import NOT_KEPT
+from olx._terminal import progress_bar
 from olx.core import Run
 from olx.engine.checkpoint import Checkpoint
 from olx.engine.chunks import Chunk, History, Stream
@@ -172,13 +172,12 @@ class Outputs:
 
 
 class Progress:
-    """A progress bar; if `show` is None, it is shown on a terminal only."""
+    """A progress bar on a terminal, and elsewhere a line each minute; `show` may hide it."""
 
     def __init__(self, show: bool | None, total: int | None, done: int):
-        hidden = not sys.stderr.isatty() if show is None else not show
         self._bar: Any = None
-        if not hidden:
-            self._bar = tqdm(total=total, initial=done, unit=" rounds", smoothing=0.1)
+        if show is not False:
+            self._bar = progress_bar(show, total, done, " rounds")
 
     def advance(self, rounds: int, mean_loss: float) -> None:
         if self._bar is not None:

@@ -189,7 +189,7 @@ def play(
         state, nature = states
         context = round.cast_context(adversary.ask(nature), params)
         action = learner.predict(state, context)
-        outcome, nature = adversary.answer(nature, action)
+        outcome, nature = _answer(adversary, nature, action)
         feedback = feedback_of(adversary.loss, context, action, outcome, 1.0)
         state, seen = finish_round(learner, Recorder(record), state, feedback)
         return (state, nature), (seen.sums[0], (seen.records, Rounds(context, outcome)))
@@ -202,3 +202,20 @@ def play(
     if traced:
         losses = jnp.where(legal_so_far(traced), losses, jnp.nan)
     return Run(state, losses, kept, seen)
+
+
+def _answer(adversary: Adversary, nature: PyTree, action: PyTree) -> tuple[PyTree, PyTree]:
+    """The outcome and the next state of the adversary; refuses another order, where it shows."""
+    answer = adversary.answer(nature, action)
+    if not isinstance(answer, tuple) or len(answer) != 2:
+        raise RefusedType(f"`answer_fn` must give (outcome, state), got {type(answer).__name__}.")
+    outcome, after = answer
+    kind = lambda tree: (jax.tree.structure(tree), [*map(jnp.shape, jax.tree.leaves(tree))])
+    if kind(after) != kind(nature):
+        shapes = lambda tree: jax.tree.map(jnp.shape, tree)
+        hint = " They seem to be in the other order." if kind(outcome) == kind(nature) else ""
+        raise RefusedType(
+            "`answer_fn` must give (outcome, state), with a state of the shapes that `init_fn` "
+            f"gives, {shapes(nature)}; it gave a state of shapes {shapes(after)}.{hint}"
+        )
+    return outcome, after

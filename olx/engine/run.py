@@ -43,7 +43,8 @@ def run(
     measure: feedback -> numbers to sum beside the loss; a named function. The sums are in the
         curve, so it needs `keep`.
     state: continue from the `state` of an earlier run.
-    progress: whether to show a progress bar; None shows it on a terminal only.
+    progress: whether to show a progress bar; None shows it on a terminal, and elsewhere a
+        line each minute.
     checkpoint: where to save and resume from, made by `olx.checkpoint`.
     explain: print how the program was compiled, and why; and for each implementation whether it
         is used, or why not.

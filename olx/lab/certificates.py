@@ -75,6 +75,7 @@ class Proof(NamedTuple):
     theorem: str  # its source
     left: np.ndarray  # after the rounds shown
     right: np.ndarray
+    published: np.ndarray | None
     slack: float  # the smallest over all rounds
     tightness: float
     holds: bool
@@ -176,6 +177,7 @@ def _proof(
         found.theorem,
         np.asarray(found.left),
         np.asarray(found.right),
+        None if found.published is None else np.asarray(found.published),
         float(seen.slack),
         float(seen.tightness),
         bool(found.holds),

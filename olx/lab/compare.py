@@ -71,13 +71,15 @@ def compare(
         `{"name": (X, y), "scale": "standard"}`.
     out: the folder of the result; a temporary one, which goes when Python ends, if None. All is
         played again if it holds a result, for a function of Python may have changed.
-    progress: whether to show a progress bar; None shows it on a terminal only.
+    progress: whether to show a progress bar; None shows it on a terminal, and elsewhere a
+        line each minute.
     executor: who plays the jobs, as for `olx.lab.run.run`; None plays them here.
     settings: the keys at the top of a config, such as `seeds=5`; see `olx help config`. The loss
         may be a function. The precision is that of JAX if not given.
 
-    The result shows its leaderboard in a notebook. `result.report()` writes the page, and
-    `result.configurations.to_pandas()` is a table of all configurations.
+    The result shows its leaderboard when it is printed. `result.report()` writes the page,
+    `result.table()` is a table for a paper, `result.plot("loss")` a chart of matplotlib, and
+    `result.configurations.to_pandas()` a table of all configurations.
 
     >>> import jax.numpy as jnp, olx, olx.lab
     >>> make = lambda eta: olx.linear(olx.ogd(eta))

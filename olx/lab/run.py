@@ -10,12 +10,12 @@ import contextlib
 import os
 from collections.abc import Generator
 from pathlib import Path
+from typing import Any
 
 import jax
-from tqdm import tqdm
 
 from olx._refusal import own_name
-from olx._terminal import as_line, say_aside
+from olx._terminal import as_line, progress_bar, say_aside
 from olx.engine import checkpoint
 from olx.lab import models, store, worker
 from olx.lab.config import ConfigError
@@ -38,7 +38,8 @@ def run(
 ) -> store.Result:
     """Play an experiment, store it in the folder `out`, and read the result.
 
-    progress: whether to show a progress bar; None shows it on a terminal only.
+    progress: whether to show a progress bar; None shows it on a terminal, and elsewhere a
+        line each minute.
     force: play all jobs, also those that are stored and have not changed.
     wait: whether to wait while another run uses the folder; False refuses.
     executor: who plays the jobs: anything with a method `submit`, as those of `concurrent.futures`,
@@ -80,7 +81,7 @@ def run(
             played = 0.0
             with (
                 open_executor(executor, folder) as submitter,
-                _bar(progress, len(jobs), len(jobs) - len(todo)) as bar,
+                progress_bar(progress, len(jobs), len(jobs) - len(todo), " jobs") as bar,
             ):
                 if submitter is None:
                     each = _one_by_one(experiment, todo, cache, folder, bar)
@@ -108,13 +109,8 @@ def _say_waiting(who: str) -> None:
     _say(f"{who}; waiting until it ends.")
 
 
-def _bar(progress: bool | None, jobs: int, done: int) -> tqdm:
-    hidden = None if progress is None else not progress
-    return tqdm(total=jobs, initial=done, unit="job", disable=hidden)
-
-
 def _one_by_one(
-    experiment: Experiment, todo: list[Job], cache: DataCache, folder: Path, bar: tqdm
+    experiment: Experiment, todo: list[Job], cache: DataCache, folder: Path, bar: Any
 ) -> Generator[float, None, None]:
     """Play the jobs here; gives the seconds of each."""
     comparators: Comparators = {}

@@ -31,7 +31,7 @@ import subprocess
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import jax
 import pyarrow as pa
@@ -39,9 +39,13 @@ import pyarrow.parquet as pq
 
 import olx
 from olx import _archive as archive
+from olx._terminal import as_lines
 from olx.lab.experiment import Tree
 from olx.lab.fingerprint import Fingerprint, changes, job_name
 from olx.lab.tables import SCHEMAS
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 FORMAT = 3  # of the folder; a result of another format is not continued
 FINGERPRINT = "story.json"  # the file of a fingerprint in this format
@@ -63,11 +67,47 @@ class Result(NamedTuple):
     confusions: pa.Table
     times: pa.Table
 
+    @property
+    def leaderboard(self) -> pa.Table:
+        """The best configuration of each learner on each data set: rank, loss, metrics."""
+        from olx.lab.report.paper import leaderboard_frame
+
+        return leaderboard_frame(self)
+
+    def table(self, columns: str = "data", metric: str = "loss") -> pa.Table:
+        """Means and standard errors, learners against data sets; see `olx table` for LaTeX.
+
+        columns: "data", or "learners" for the other way round.
+        metric: "loss", or a metric of the result.
+        """
+        from olx.lab.report.paper import paper_table
+
+        return paper_table(self, columns, metric).frame()
+
+    def plot(self, kind: str, of: str | None = None, axes: "Axes | None" = None) -> "Axes":
+        """Draw a chart of the report on axes of matplotlib.
+
+        kind: "loss", "regret", "sensitivity", "pairs", "classes" or "ranks".
+        of: which one, if there are several, such as the name of a data set.
+        axes: where to draw; a new figure if None.
+        """
+        from olx.lab.report.plots import plot
+
+        return plot(self, kind, of, axes)
+
     def report(self) -> Path:
         """Write the report into the folder of the result; the path of the page."""
         from olx.lab.report import write
 
         return write(self.folder)
+
+    def __str__(self) -> str:
+        from olx.lab.show import leaderboard
+
+        return as_lines(leaderboard(self))
+
+    def __repr__(self) -> str:
+        return f"Result({str(self.folder)!r})"
 
     def _repr_html_(self) -> str:
         """The leaderboards, for a notebook."""
@@ -104,6 +144,8 @@ def _table(folder: Path, name: str) -> pa.Table:
         raise ValueError(
             f"{place} cannot be read: {said}. Remove it, and run its config again."
         ) from error
+    if name == "certificates" and "published" not in table.column_names:  # of an older result
+        table = table.append_column("published", pa.nulls(table.num_rows, pa.float64()))
     missing = [field.name for field in SCHEMAS[name] if field.name not in table.column_names]
     if missing:
         raise ValueError(

@@ -14,6 +14,7 @@ from olx.lab.jobs import Job
 KEYS = [("dataset", pa.string()), ("learner", pa.string())]
 ONE = [*KEYS, ("configuration", pa.int64()), ("seed", pa.int64())]
 # the parts of the time of a job
+SIDES = ("left", "right", "published")  # of a theorem, after the last round
 PARTS = ("reading", "compiled", "playing", "comparator", "certificates", "confusions", "tables")
 SCHEMAS = {
     "configurations": pa.schema(
@@ -42,6 +43,7 @@ SCHEMAS = {
             ("theorem", pa.string()),
             ("left", pa.float64()),
             ("right", pa.float64()),
+            ("published", pa.float64()),  # the looser form of the source; null if there is none
             ("slack", pa.float64()),  # the smallest over all rounds
             ("tightness", pa.float64()),
             ("holds", pa.bool_()),
@@ -129,13 +131,17 @@ def curves(job: Job, played: list[Played], against: Comparator | None, proofs: P
 def certificates(job: Job, proofs: Proofs) -> pa.Table:
     """Both sides after the last round, and the smallest slack over all rounds."""
     found = [proof for each in proofs.values() for proof in each]
-    last = [p._replace(left=float(p.left[-1]), right=float(p.right[-1])) for p in found]
+    last = [p._replace(**{side: _last(getattr(p, side)) for side in SIDES}) for p in found]
     names = [name for name in Proof._fields if name in SCHEMAS["certificates"].names]
     columns = {
         **_keys(job, [i for i, each in proofs.items() for _ in each]),
         **{name: [getattr(proof, name) for proof in last] for name in names},
     }
     return table("certificates", columns)
+
+
+def _last(side: np.ndarray | None) -> float | None:
+    return None if side is None else float(side[-1])
 
 
 def confusions(

@@ -33,8 +33,9 @@ from olx._cache import cached, compiled
 from olx._call import Call
 from olx._pytree import as_tree, pytree, static
 from olx._refusal import RefusedType, RefusedValue, public
-from olx.convex import _domain, legendre
+from olx.convex import _domain, constrained, legendre
 from olx.convex.norms import Norm
+from olx.convex.sets import ConvexSet
 from olx.core import Scalar
 from olx.facts import Aggregate
 from olx.needs import Need
@@ -152,6 +153,7 @@ def mirror_map(
     separable: bool = False,
     start: Scalar = 0.0,
     total: Scalar | None = None,
+    domain: ConvexSet | None = None,
 ) -> MirrorMap:
     r"""Make a mirror map from a potential, a conjugate, or both.
 
@@ -169,11 +171,19 @@ def mirror_map(
         the given function; 1 for functions of positive numbers.
     total: restrict the domain of `potential` to points whose coordinates sum to this number;
         1 for a potential on the simplex. The search then starts at the uniform point.
+    domain: restrict the domain of `potential` to this set. The conjugate is then the maximum over
+        the set, found by its projection (`olx.convex.constrained`) in O(d^3); `to_primal` is the
+        Bregman projection on it. The projection of the point of `start` must lie where the
+        potential has a finite gradient.
 
     >>> import jax.numpy as jnp
     >>> cosh = mirror_map(lambda w: jnp.sum(jnp.cosh(w)), separable=True)
     >>> bool(jnp.allclose(cosh.to_primal(jnp.sinh(jnp.array([0.5, -2.0]))), jnp.array([0.5, -2.0])))
     True
+    >>> from olx.convex import sets
+    >>> inside = mirror_map(lambda w: jnp.sum(jnp.cosh(w)), domain=sets.ball(1.0))
+    >>> [round(float(x), 3) for x in inside.to_primal(jnp.array([3.0, 4.0]))]
+    [0.605, 0.796]
     """
     for name, function in (("potential", potential), ("conjugate", conjugate)):
         if function is not None:
@@ -189,6 +199,12 @@ def mirror_map(
         check.takes("contains", contains, "w")
     if total is not None and potential is None:
         raise RefusedType("`total` restricts a potential; a conjugate has it built in.")
+    if domain is not None:
+        check.instance("domain", domain, ConvexSet)
+        if potential is None or conjugate is not None:
+            raise RefusedType("`domain` restricts a potential; a conjugate has it built in.")
+        if total is not None or contains is not None:
+            raise RefusedType("give `domain` alone, without `total` or `contains`.")
     if potential is not None:
         alone = conjugate is None
         _check_curvature("potential", potential, start, total, separable, alone, alone)
@@ -196,6 +212,10 @@ def mirror_map(
         _check_curvature("conjugate", conjugate, start, None, separable, False, True)
     if potential is not None and conjugate is not None:
         primal, dual = as_tree(potential), as_tree(conjugate)
+    elif potential is not None and domain is not None:
+        primal = as_tree(potential)
+        found = Partial(constrained.argmax, constrained.Problem(primal, domain.project, start))
+        dual = legendre.from_argmax(primal, found)
     elif potential is not None:
         primal = as_tree(potential)
         dual = legendre.transform(primal, start, total, separable)
@@ -204,14 +224,17 @@ def mirror_map(
         primal = legendre.transform(dual, start, None, separable)
     else:
         raise RefusedType("give a potential, a conjugate or both.")
+    if domain is not None:
+        contains = Partial(_domain.stays, domain.project)
+    sum_is_fixed = total is not None or (domain is not None and domain.fixed_sum)
     return MirrorMap(
         primal,
         dual,
         norm=norm,
         modulus=modulus,
         contains=None if contains is None else as_tree(contains),
-        centering=None if total is None else Partial(_domain.below_top),
-        separable=separable and total is None,
+        centering=Partial(_domain.below_top) if sum_is_fixed else None,
+        separable=separable and total is None and (domain is None or domain.separable),
     )
 
 

@@ -12,6 +12,7 @@ import pytest
 
 import olx
 from olx import losses, regularizers
+from olx._terminal import MinuteLines
 
 X = np.random.default_rng(0).normal(size=(9_000, 4))
 ROUNDS = olx.Rounds(X, X @ np.array([1.0, -0.5, 0.2, 0.0]))
@@ -115,6 +116,15 @@ def test_a_bar_shows_rounds_and_loss_when_asked_for(capsys):
 def test_a_bar_can_do_without_knowing_the_length(capsys):
     run(pieces(5_000, 4_000), progress=True)
     assert "9000 rounds" in capsys.readouterr().err
+
+
+def test_a_log_gets_a_line_each_minute(capsys, monkeypatch):
+    monkeypatch.setattr(MinuteLines, "EVERY", 0.0)
+    done = run(pieces(5_000, 4_000))
+    *_, last = capsys.readouterr().err.splitlines()
+    assert last == f"olx: 9,000 rounds after 0 min; loss {done.losses.mean():.4g}"
+    run(ROUNDS, progress=False)
+    assert capsys.readouterr().err == ""
 
 
 def test_a_bar_is_forbidden(capsys, monkeypatch):

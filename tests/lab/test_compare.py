@@ -77,6 +77,10 @@ def test_it_is_the_result_of_a_config(result, tmp_path):
 def test_it_shows_its_leaderboard_and_writes_the_report(result):
     assert "<caption>data</caption>" in result._repr_html_()
     assert "<td" in result._repr_html_()
+    assert str(result).startswith("data\n")
+    assert " ± 0." in str(result)
+    assert set(result.table().column("learner").to_pylist()) >= {"learner", "mine"}
+    assert result.plot("loss").get_ylabel() == "mean loss so far"
     assert set(result.certificates.column("learner").to_pylist()) >= {"learner", "mine"}
     text = (result.folder / "config.toml").read_text()
     assert 'mirror = "olx.mirrors.euclidean:euclidean"' in text

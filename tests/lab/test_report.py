@@ -16,7 +16,7 @@ import pytest
 from olx._terminal import as_line, as_lines
 from olx.cli import main
 from olx.lab import config, report, store
-from olx.lab.report import charts, figures, tables
+from olx.lab.report import charts, figures, heat_maps, plots, tables
 from olx.lab.report.difference import Change, verdict
 from olx.lab.report.figures import COLOURS
 from olx.lab.report.scores import Score, edge_notes, scores, tuned_score, winners
@@ -25,12 +25,9 @@ from olx.lab.report.tables import divergence_hint, verdict_text
 BROWSER = shutil.which("chromium"), shutil.which("chromedriver")
 CONFIGS = sorted(Path(__file__).parents[2].glob("configs/reproduce/*.toml"))
 SECTIONS = (
-    "Leaderboard",
-    "Progressive loss",
-    "Regret",
-    "Sensitivity",
-    "Pairs of hyperparameters",
-    "Classes",
+    "All data sets",
+    "Each data set",
+    "For a paper",
     "Published numbers beside ours",
     "Theorems checked",
     "Configurations that diverged",
@@ -96,6 +93,8 @@ def everything(folder):
 
 def test_every_section_is_there(text):
     assert re.findall(r"<h2>(.*?)</h2>", text) == list(SECTIONS)
+    groups = re.findall(r'<h3 class="group">(.*?)</h3>', text)
+    assert groups == ["Sensitivity", "Pairs of hyperparameters", "Classes", *groups[:2]]
 
 
 def test_nothing_is_fetched(page, text):
@@ -108,6 +107,7 @@ def test_nothing_is_fetched(page, text):
     assert not re.findall(r"url\((?!#)", text)
     assert re.search(r"script-src &#39;sha256-[\w+/]+=&#39;;", text)
     assert len(text) < 400_000
+    assert text.count('class="legend"') == 1
 
 
 def test_ids_are_unique_and_links_lead_somewhere(page, folder):
@@ -125,7 +125,7 @@ def test_every_figure_has_a_name_and_its_files(page, folder):
     charts = [a["aria-label"] for tag, a in page.elements if a.get("class") == "plot"]
     assert len(names) == 15  # 2 of loss, 2 of regret, 6 of one number, 4 of two, 1 of classes
     assert len(charts) == 10
-    assert "the best decision in hindsight in the ball of radius 2" in charts[2]
+    assert "the best decision in hindsight in the ball of radius 2" in charts[1]
     files = {f"{name}.{kind}" for name in names for kind in ("svg", "png", "pdf")}
     assert {file.name for file in (folder / "figures").iterdir()} == files
 
@@ -149,7 +149,9 @@ def test_errors_are_counted_by_class(page, folder):
 
 
 def test_names_are_escaped(text):
-    assert "<h3>a&lt;b</h3>" in text
+    assert "<b>a&lt;b</b>" in text
+    assert "a\\textless{}b" in text
+    assert "a\\&lt;b" in text  # in Markdown
     assert "<h1>Four learners &amp; two sets</h1>" in text
     assert "a<b" not in text.partition("<script>")[0]
 
@@ -158,7 +160,7 @@ def test_leaders_come_first_with_their_standard_error(page, everything):
     best = winners(everything)
     means = [score.means["loss"] for (dataset, _), score in best.items() if dataset == "heart"]
     assert means == sorted(means)
-    row = next(row for row in page.rows if row[:2] == ["1", "adagrad"])
+    row = next(row for row in page.rows if row[:2] == ["1", "adagrad"] and len(row) == 5)
     assert re.fullmatch(r"0\.29\d+ ± 0\.00\d+", row[2])
     assert row[-1] == "eta = 0.1"
 
@@ -275,6 +277,11 @@ def test_the_axis_of_a_hyperparameter_shows_the_whole_grid():
     only = chart._replace(lines=[random])
     at = charts.as_json(only)["at"]
     assert (at[0], at[-1]) == (1e-4, 10.0)
+    drawn = [one for one in tried if 2e-4 < one.swept["eta"] < 5]  # by chance
+    grid = {"eta": {"loguniform": [1e-4, 10]}}
+    laws = plots.laws({"learners": [{"name": "random", "grid": grid}]})
+    (chart, *_) = charts.sensitivity_charts(drawn, order, laws)
+    assert chart.x.shown == (1e-4, 10.0)
 
 
 def test_the_comparator_is_drawn_where_its_regret_is_known(folder, everything):
@@ -292,7 +299,7 @@ def test_a_grid_that_mostly_diverged_stays_a_grid():
     lost = lambda eta: np.inf if eta < 8 else 0.1 * eta
     tried = [score(lost(eta), eta=eta, q=q) for eta in (1.0, 2.0, 4.0, 8.0) for q in (1.0, 2.0)]
     tried = [one._replace(swept=one.hyperparameters) for one in tried]
-    (found,) = charts.pair_maps(tried)
+    (found,) = heat_maps.pair_maps(tried)
     assert (found.columns, found.rows) == (["1", "2", "4", "8"], ["1", "2"])
     assert np.isnan(found.values).sum() == 6
 
@@ -316,6 +323,7 @@ def browser():
 @pytest.mark.parametrize("width", [390, 1280])
 def test_a_browser_shows_every_figure(browser, folder, width, theme):
     from selenium.webdriver import ActionChains
+    from selenium.webdriver.support.ui import WebDriverWait
 
     size = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 500}
     media = {"features": [{"name": "prefers-color-scheme", "value": theme}]}
@@ -323,6 +331,9 @@ def test_a_browser_shows_every_figure(browser, folder, width, theme):
     browser.execute_cdp_cmd("Emulation.setEmulatedMedia", media)
     browser.get((folder / "report.html").as_uri())
     find = lambda query: browser.find_element("css selector", query)
+    assert browser.execute_script("return charts.length") == 5  # of the data set that is open
+    browser.execute_script("document.querySelectorAll('details').forEach(each => each.open = true)")
+    WebDriverWait(browser, 10).until(lambda one: one.execute_script("return charts.length") == 10)
     seen = browser.execute_script(MEASURE)
     assert seen["page"] <= width, "the page itself scrolls sideways"
     assert seen["cues"] > 5 if width == 390 else seen["cues"] == 0
@@ -343,10 +354,12 @@ def test_a_browser_shows_every_figure(browser, folder, width, theme):
     assert re.search(r"round\n\d+\n", values)
     assert re.search(r"adagrad\n0\.\d+ ± 0\.0\d+", values)
     assert find("#loss-0 .values").rect["x"] + find("#loss-0 .values").rect["width"] <= width
-    find("#loss-0 .legend button").click()  # the first line is that of the winner
+    first = "return charts.map(plot => plot.series[1].show)"  # the line of the winner, adagrad
+    assert all(browser.execute_script(first))
+    browser.execute_script("document.querySelector('[data-learner=\"0\"]').click()")
     point("#loss-0 .u-over").perform()
     assert "adagrad" not in find("#loss-0 .values").text
-    assert browser.execute_script("return charts[0].series[1].show") is False
+    assert sum(browser.execute_script(first)) == 4  # in the charts without adagrad
     span = "const {min, max} = charts[0].scales.x; return max / min"
     whole = browser.execute_script(span)
     find("#loss-0 .zoom button").click()
@@ -354,10 +367,11 @@ def test_a_browser_shows_every_figure(browser, folder, width, theme):
     find("#loss-0 .zoom button:last-child").click()
     assert browser.execute_script(span) == pytest.approx(whole)
 
+    browser.execute_script("location.hash = 'data-1'")
     point("#pair-0 td.best").perform()
     assert "mean loss 0.3" in find("#hint").text
-    ranks = "#leaderboard tbody tr td:first-child"
-    find("#leaderboard th:nth-child(2) button").click()
+    ranks = "#data-0 .boards > div:first-child tbody tr td:first-child"
+    browser.execute_script("document.querySelector('#data-0 th:nth-child(2) button').click()")
     assert [cell.text for cell in browser.find_elements("css selector", ranks)][:4] != list("1234")
     browser.execute_script(CHOOSE, "dark" if theme == "light" else "light")
     assert paper() == (light if theme == "dark" else dark)
@@ -389,6 +403,8 @@ def test_a_theorem_has_one_verdict_per_run(folder):
     changed = table.set_column(table.column_names.index("right"), "right", infinite)
     rows = lambda table: {tuple(row[4:6]) for row in tables.theorem_table(table).rows}
     assert ("holds in all 27 runs", "25.3") in rows(table)
+    sides = tables.theorem_table(table).rows[0][6:8]
+    assert sides == ["94.87", "189.7"]  # the published bound beside the computed one
     said_of_all = "conditions not met in all 27 runs: the right side is infinite"
     assert (said_of_all, "") in rows(changed)
     assert tables.verdict_counts(changed) == {"conditions not met": table.num_rows}
@@ -400,7 +416,7 @@ def test_a_theorem_has_one_verdict_per_run(folder):
     assert verdict_text([failed | {"broken": "from round 9 on: it rains"}]) == "fails"
     lost = failed | {"broken": "from round 9 on: the run diverged", "left": np.nan}
     assert verdict_text([lost]) == "diverged from round 9 on"
-    assert tables.theorem_table(pa.Table.from_pylist([lost])).rows[0][5:] == [""] * 5
+    assert tables.theorem_table(pa.Table.from_pylist([lost])).rows[0][5:] == [""] * 6
     assert verdict_text([failed | {"holds_in_double": True}, good]) == (
         "fails in 1 of 2 runs by rounding alone: in double precision it holds; holds in 1 of 2 runs"
     )
@@ -436,9 +452,10 @@ def test_equal_losses_share_a_rank():
 def test_the_time_adds_up(folder):
     table = store.read(folder).times
     found = tables.time_table(table, outside=2.5)
-    numbers = [[float(cell or 0) for cell in row[2:-1]] for row in (*found.rows, found.foot[0])]
+    seconds = lambda cell: float(cell.split()[0]) * {"ms": 1e-3, "s": 1.0}[cell.split()[1]]
+    numbers = [[seconds(cell) for cell in row[2:-1]] for row in (*found.rows, found.foot[0])]
     assert all(first == pytest.approx(sum(rest)) for first, *rest in numbers)
-    jobs, outside, run = (float(row[2]) for row in found.foot)
+    jobs, outside, run = (seconds(row[2]) for row in found.foot)
     assert jobs == pytest.approx(sum(table["seconds"].to_pylist()))
     assert (outside, run) == (2.5, pytest.approx(jobs + outside))
 
@@ -513,6 +530,47 @@ def test_a_browser_shows_the_comparison(browser, later):
     assert browser.get_log("browser") == []
 
 
+def test_a_loss_far_above_the_baseline_leaves_the_axis_and_counts_as_diverged(folder):
+    table = store.read(folder).configurations
+    rows = [row | {"learner": "baseline: mean"} for row in table.to_pylist() if row["seed"] == 0]
+    rows = [row | {"configuration": 0} for row in rows[:1]]  # its loss is about 0.7
+    more = pa.Table.from_pylist([*table.to_pylist(), *rows], table.schema)
+    (base,) = [one for one in scores(more) if one.learner == "baseline: mean"]
+    assert base.ceiling == 10 * base.means["loss"]
+    far, near = score(7.1, "far"), score(6.9, "near")
+    far, near = (one._replace(ceiling=7.0, swept={"eta": 1.0}) for one in (far, near))
+    assert (far.diverged, near.diverged) == (True, False)
+    curves = [
+        {"dataset": "d", "learner": name, "configuration": 0, "seed": 0, "round": t, "regret": None}
+        | {"total": loss * t, "bound": None}
+        for name, loss in (("far", 7.1), ("near", 6.9))
+        for t in (10, 20)
+    ]
+    curves = pa.Table.from_pylist(curves, store.SCHEMAS["curves"])
+    best = {("d", "near"): near, ("d", "far"): far}
+    (chart,) = charts.loss_charts(curves, best, {"near": 0, "far": 1}, "")
+    assert chart.y.top == 7.0
+    assert "Outside, as diverged: far (7.1), since the mean loss is not finite or" in chart.caption
+    tried = [near, near._replace(swept={"eta": 2.0}), far._replace(learner="near")]
+    tried[2] = tried[2]._replace(swept={"eta": 3.0})
+    (chart,) = charts.sensitivity_charts(tried, {"near": 0})
+    assert chart.lines[0].lost == (3.0,)
+
+
+def test_without_a_scale_nothing_is_far(everything):
+    ceilings = {one.dataset: one.ceiling for one in everything}
+    level = np.median([one.means["loss"] for one in winners(everything).values()][:4])
+    assert ceilings["heart"] == pytest.approx(10 * level)
+    table = {"dataset": "d", "configuration": 0, "seed": 0, "hyperparameters": "{}", "rounds": 9}
+    losses = {"a": -0.1, "b": 0.001, "c": 0.5}
+    rows = [
+        table | {"learner": name, "loss": loss, "total": 9 * loss, "diverged": False}
+        for name, loss in losses.items()
+    ]
+    schema = store.SCHEMAS["configurations"]
+    assert not any(one.diverged for one in scores(pa.Table.from_pylist(rows, schema)))
+
+
 HOSTILE = {  # what a label, a data set and a class may be called
     "adagrad": "$x^$ \x1b[31mred\x1b]0;title\x07",
     "omd, p-norm": "a\nforged  0.0001",
@@ -562,8 +620,34 @@ def test_labels_are_drawn_as_text(hostile, tmp_path):
     assert "$x^$ \\x1b[31mred" in drawn
     assert "_left out" in drawn
     assert "\x1b" not in drawn
-    figures.draw(next(charts.confusion_maps(tables.confusions(result.confusions))), tmp_path)
+    figures.draw(next(heat_maps.confusion_maps(tables.confusions(result.confusions))), tmp_path)
     assert "$\\frac$\\x1b[2J" in (tmp_path / "confusion-0.svg").read_text()
+
+
+def test_ranks_are_drawn_with_hostile_names(hostile, tmp_path, monkeypatch):
+    """Four learners on three data sets are just enough for a critical difference."""
+    place = tmp_path / "result"
+    shutil.copytree(hostile, place)
+    names = {"a<b": "<script>alert(1)</script>", HOSTILE["heart"]: "heart"}
+    for path in place.glob("*.parquet"):
+        rows = pq.read_table(path)
+        column = rows["dataset"].to_pylist()
+        again = [rows.set_column(0, "dataset", pa.array([names[one] for one in column]))]
+        again = [rows, *(part.filter(pc.equal(part["dataset"], "heart")) for part in again)]
+        pq.write_table(pa.concat_tables(again), path)
+    monkeypatch.setattr(figures, "METADATA", {"svg": figures.METADATA["svg"]})
+    write = figures.draw
+    only_ranks = lambda chart, place: chart.name == "ranks" and write(chart, place)
+    monkeypatch.setattr(figures, "draw", only_ranks)
+    text = report.write(place).read_text()
+    page = Page(text)
+    shown = [attributes for tag, attributes in page.elements if attributes.get("class") == "ranks"]
+    assert "critical difference (CD) of 2.71" in shown[0]["aria-label"]
+    assert "only differences of more than 2.7 of 3 ranks" in shown[0]["aria-label"]
+    assert "$x^$ \\x1b[31mred" in (place / "figures" / "ranks.svg").read_text()
+    assert "3 pairs: too few" in text
+    assert "<script>alert" not in text
+    assert "&lt;script&gt;alert" in text
 
 
 def test_a_line_shows_what_cannot_be_seen():

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from olx import losses, streams
-from olx.core import Learner
+from olx.core import Adversary, Learner
 from olx.engine.rollout import play
 from olx.frameworks.lift import linear
 from olx.frameworks.omd import hedge, omd
@@ -151,3 +151,22 @@ def test_a_batch_of_adversaries_is_swept_with_its_margin():
 def test_a_loss_that_is_no_function_is_refused():
     with pytest.raises(TypeError, match="contradicting: `loss` must be a function, got str"):
         streams.contradicting("hinge")  # pyright: ignore[reportArgumentType]
+
+
+ANSWERS = {
+    "the other order": (lambda hp, s, a: (s, jnp.ones(())), "They seem to be in the other order"),
+    "one thing": (lambda hp, s, a: jnp.ones(()), r"\(outcome, state\), got "),
+    "another state": (
+        lambda hp, s, a: (a, s[:1]),
+        r"\(2,\); it gave a state of shapes \(1,",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", ANSWERS)
+def test_an_answer_in_another_form_is_refused(case):
+    answer, said = ANSWERS[case]
+    ask = lambda hp, s: jnp.ones(1)
+    adversary = Adversary(None, losses.squared, lambda hp: jnp.ones(2), ask, answer)
+    with pytest.raises(TypeError, match=f"play: `answer_fn` must give.*{said}"):
+        play(linear(descent(0.1)), adversary, jnp.zeros(1), 3)

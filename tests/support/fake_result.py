@@ -110,6 +110,7 @@ def _play(tables: dict, row: dict, chosen: dict, level: float, noise: float) -> 
                 "theorem": "theorem 1",
                 "left": left,
                 "right": right,
+                "published": 2 * right,
                 "slack": 2.2,
             }
             | {"tightness": 0.27, "holds": True}

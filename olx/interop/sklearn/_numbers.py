@@ -75,7 +75,7 @@ def _arguments(record: Any) -> dict[str, Any]:
     for name, source, default, _ in record.name.arguments or ():
         try:
             if not isinstance(source, str):
-                found[name] = _words._value(record, source)
+                found[name] = _words.value_at(record, source)
             elif source != default:
                 found[name] = ast.literal_eval(source)
         except (ValueError, SyntaxError, KeyError, TypeError):  # `_with` then finds no factory

@@ -2,7 +2,9 @@
 // Draws every chart of the page with uPlot, from the record that `olx.lab.report.charts` describes.
 // Lines can be switched off, values read, parts enlarged.
 
-const charts = [];
+const charts = [], off = new Set(); // numbers of learners, and "bounds"
+
+const isOn = line => !off.has(`${line.learner}`) && !(line.bound && off.has("bounds"));
 
 /** The series of uPlot for the lines: the line itself, then the edges of its band. */
 function seriesOf(chart) {
@@ -10,7 +12,6 @@ function seriesOf(chart) {
   for (const line of chart.lines) {
     line.colour = line.learner < 0 ? "soft" : `c${line.learner}`;
     line.first = series.length;
-    line.on = true;
     const stroke = () => ink(line.colour);
     series.push({
       stroke, width: line.bound ? 1.5 : 2, dash: line.dash, spanGaps: true,
@@ -48,19 +49,19 @@ function showValues(chart, plot, box) {
     box.hidden = true;
     return;
   }
-  const rows = chart.lines.filter(line => line.on && idxs[line.first] != null).map(line => {
+  const rows = chart.lines.filter(line => isOn(line) && idxs[line.first] != null).map(line => {
     const at = idxs[line.first], value = line.y[at];
     const error = line.band && line.band[1][at] - value;
     const where = chart.dots && at !== idx ? ` at ${number(chart.at[at])}` : "";
-    const text = number(value) + (error ? ` ± ${Number(error.toPrecision(1))}` : "") + where;
+    const text = number(value) + (error ? ` ± ${number(Number(error.toPrecision(1)))}` : "") + where;
     return {line, text, height: plot.valToPos(value, "y")};
   });
   rows.sort((a, b) => Math.abs(a.height - top) - Math.abs(b.height - top));
-  const close = rows.slice(0, 12).sort((a, b) => a.height - b.height);
-  const lost = chart.lines.filter(line => line.on && line.lost.includes(chart.at[idx]));
+  const lost = chart.lines.filter(line => isOn(line) && line.lost.includes(chart.at[idx]));
   box.replaceChildren(row("", chart.x.label, number(chart.at[idx])),
     ...lost.map(line => row(line.colour, line.label, "diverged")),
-    ...close.map(({line, text}) => row(line.colour, line.label, text)));
+    ...rows.map(({line, text}) => row(line.colour, line.label, text)));
+  box.classList.toggle("many", rows.length > 12);
   box.hidden = false;
   const at = plot.over.offsetLeft + left, wide = box.offsetWidth;
   const beside = at + 16 + wide <= box.parentElement.clientWidth ? at + 16 : at - wide - 16;
@@ -82,7 +83,7 @@ function marks(chart, plot) {
   const {ctx, bbox} = plot, ratio = devicePixelRatio, size = 4 * ratio;
   ctx.save();
   ctx.lineWidth = 1.5 * ratio;
-  for (const line of chart.lines.filter(line => line.on)) {
+  for (const line of chart.lines.filter(isOn)) {
     ctx.strokeStyle = ink(line.colour);
     for (const value of line.lost) {
       const x = plot.valToPos(value, "x", true), y = bbox.top;
@@ -120,44 +121,40 @@ function draw(figure) {
     hooks: {setCursor: [plot => showValues(chart, plot, box)], draw: [plot => marks(chart, plot)]},
   }, data, place);
   new ResizeObserver(() => plot.setSize(size())).observe(place);
-  controls(figure, chart, plot);
-  charts.push(plot);
-}
-
-function controls(figure, chart, plot) {
-  const bar = figure.querySelector(".legend"), state = {bounds: true};
-  const show = () => plot.batch(() => chart.lines.forEach(line => {
-    const owner = chart.lines.find(one => !one.bound && one.learner === line.learner);
-    if (line.bound) line.on = owner.on && state.bounds;
+  plot.showLines = () => plot.batch(() => chart.lines.forEach(line => {
     const last = line.first + (line.band ? 2 : 0);
-    for (let i = line.first; i <= last; i++) plot.setSeries(i, {show: line.on});
+    for (let i = line.first; i <= last; i++) plot.setSeries(i, {show: isOn(line)});
   }));
-  const own = chart.lines.filter(line => !line.bound);
-  const buttons = own.map(line => button(line.label, pressed => {
-    line.on = pressed;
-    show();
-  }, swatch(line)));
-  bar.append(...buttons.map(one => one.made));
-  if (chart.lines.some(line => line.bound)) {
-    const dotted = {colour: "soft", dash: [1, 4]};
-    bar.append(button("bounds", pressed => {
-      state.bounds = pressed;
-      show();
-    }, swatch(dotted)).made);
-  }
-  if (own.length > 2) {
-    for (const [word, on] of [["all", true], ["none", false]]) {
-      bar.append(plain(word, `Show ${word === "all" ? "all lines" : "no line"}`, () => {
-        buttons.forEach(one => one.press(on));
-        own.forEach(line => (line.on = on));
-        show();
-      }));
-    }
-  }
+  plot.showLines();
   const zoom = factor => enlarge(chart, plot, factor);
   figure.querySelector(".zoom").append(
     plain("+", "Enlarge", () => zoom(0.6)), plain("−", "Reduce", () => zoom(1 / 0.6)),
     plain("reset", "Show everything", () => plot.setData(plot.data)));
+  charts.push(plot);
+}
+
+/** Draw the charts that are not folded away and not drawn yet. */
+function drawShown() {
+  for (const figure of document.querySelectorAll("figure.chart")) {
+    if (!figure.closest("details:not([open])") && !figure.querySelector("canvas")) draw(figure);
+  }
+}
+
+/** Switch lines on or off, in all charts. */
+function press(buttons, on) {
+  for (const each of buttons) {
+    each.setAttribute("aria-pressed", on);
+    off[on ? "delete" : "add"](each.dataset.learner);
+  }
+  charts.forEach(plot => plot.showLines());
+}
+
+for (const legend of document.querySelectorAll(".legend")) {
+  legend.addEventListener("click", event => {
+    const one = event.target.closest("button");
+    if (one?.dataset.all) press(legend.querySelectorAll("[data-learner]"), one.dataset.all === "true");
+    else if (one) press([one], one.getAttribute("aria-pressed") !== "true");
+  });
 }
 
 /** Show a share of the rounds or values that are shown, around the middle; at most all of them. */
@@ -177,31 +174,6 @@ function plain(word, text, act) {
   return made;
 }
 
-/** A button that stays pressed until it is pressed again. */
-function button(word, act, key) {
-  const made = plain(word, `Show or hide ${word}`, () => {
-    press(made.getAttribute("aria-pressed") !== "true");
-    act(made.getAttribute("aria-pressed") === "true");
-  });
-  const press = on => made.setAttribute("aria-pressed", on);
-  made.prepend(key);
-  press(true);
-  return {made, press};
-}
-
-/** A short piece of a line, in its colour and with its dashes. */
-function swatch({colour, dash}) {
-  const made = document.createElementNS("http://www.w3.org/2000/svg", "svg");
-  made.setAttribute("viewBox", "0 0 26 6");
-  made.setAttribute("aria-hidden", "true");
-  const line = document.createElementNS("http://www.w3.org/2000/svg", "path");
-  line.setAttribute("d", "M0 3H26");
-  line.setAttribute("stroke-dasharray", dash.join(" "));
-  line.style.stroke = `var(--${colour})`;
-  made.append(line);
-  return made;
-}
-
 /** A colour of page.css in the theme that is shown. */
 function ink(name) {
   probe.style.color = `var(--${name})`;
@@ -218,14 +190,15 @@ function number(value) {
   return value.toExponential(3).replace(/\.?0+e/, "e").replace("e+", "e");
 }
 
-/** A scale of uPlot; `room` is the share of its length that stays free at both ends. */
-function scaleOf({log, near}, room) {
+/** A scale of uPlot, which ends at the top if the lines go on; `room` is the share of its length that stays free at both ends. */
+function scaleOf({log, near, top}, room) {
   const there = log && near ? v => Math.asinh(v / near) : log ? Math.log : v => v;
   const back = log && near ? v => near * Math.sinh(v) : log ? Math.exp : v => v;
+  const free = (low, high) => room * (there(high) - there(low)) || room;
   const range = (_, low, high) => {
     if (low == null || high == null) return [1, 10];
-    const free = room * (there(high) - there(low)) || room;
-    return [back(there(low) - free), back(there(high) + free)];
+    if (top != null && low < top && top < high) return [back(there(low) - free(low, top)), top];
+    return [back(there(low) - free(low, high)), back(there(high) + free(low, high))];
   };
   return {time: false, distr: log ? (near ? 4 : 3) : 1, asinh: near, range};
 }

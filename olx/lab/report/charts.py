@@ -1,7 +1,7 @@
 """The charts of a report as data: one record says all that a drawing needs.
 
-A `Chart` has lines; charts.js draws its `as_json` on the page. A `HeatMap` has coloured cells,
-which are a table on the page. `olx.lab.report.figures.draw` makes files of both.
+A `Chart` has lines; charts.js draws its `as_json` on the page, `olx.lab.report.figures` makes files
+of it. `olx.lab.report.heat_maps` and `olx.lab.report.rank_diagram` have the other kinds.
 """
 
 import itertools
@@ -13,18 +13,15 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from olx.lab.report.scores import Score, Winners, by_dataset, by_learner, score_rows
-from olx.lab.report.tables import Confusions
+from olx.lab.report.scores import Score, Winners, by_dataset, score_rows, short
 
 HUES = 8  # learners with the same dashes
 DASHES = ((), (9, 4), (9, 3, 2, 3), (4, 3))  # of the first learners, the next ones, ...
 BOUND, OTHER = (1, 4), (12, 3, 2, 3, 2, 3)  # dashes of bounds, and of lines of no learner
 FIRST = (5, 4)  # dashes of the first of two results; lines of the second one are whole
 MANY = 40  # more random values of a hyperparameter than these are merged with their neighbours
+Laws = dict[tuple[str, str], tuple[float, float]]
 BANDS = " The bands are one standard error."
-BINS = 10  # pairs that form no grid, as from a random search, fall into as many bins per number
-
-Losses = dict[tuple[float, float], float]  # by a pair of values
 
 
 class Axis(NamedTuple):
@@ -32,6 +29,7 @@ class Axis(NamedTuple):
     log: bool = False
     near: float = 0.0  # a logarithmic axis is linear up to this distance from 0
     shown: tuple[float, ...] = ()  # values that the axis reaches, also where no line does
+    top: float | None = None  # the end of the axis, if some lines leave it
 
 
 class Line(NamedTuple):
@@ -47,6 +45,7 @@ class Line(NamedTuple):
 
 class Chart(NamedTuple):
     name: str  # of its files
+    dataset: str
     title: str
     caption: str
     heading: str
@@ -54,27 +53,6 @@ class Chart(NamedTuple):
     y: Axis
     lines: list[Line]
     dots: bool = False  # whether each value is a point
-
-
-class Cell(NamedTuple):
-    text: str
-    hint: str  # in full, when pointed at
-    shade: float  # from 0 to 1; NaN if there is no value
-    kind: str = ""  # a class of page.css
-
-
-class HeatMap(NamedTuple):
-    name: str
-    title: str
-    caption: str
-    heading: str
-    x: str  # what the columns are
-    y: str
-    columns: list[str]
-    rows: list[str]
-    cells: list[list[Cell]]
-    values: np.ndarray  # of the cells; NaN where there is none
-    label: str  # what the values are
 
 
 def dash(learner: int) -> tuple[int, ...]:
@@ -128,7 +106,7 @@ def loss_charts(
         )
         caption += BANDS if chosen[0].seeds > 1 else ""
         caption += f" Grey: the comparator, {comparator}." if other else ""
-        yield _loss_chart(number, dataset, caption, lines)
+        yield _loss_chart(number, dataset, caption, lines, chosen)
 
 
 def difference_charts(
@@ -150,7 +128,8 @@ def difference_charts(
         )
         if lines:
             lines.sort(key=lambda line: line.learner)
-            yield _loss_chart(number, dataset, caption, lines)
+            chosen = [score for board in boards for score in board[dataset]]
+            yield _loss_chart(number, dataset, caption, lines, chosen)
 
 
 def regret_charts(
@@ -173,20 +152,28 @@ def regret_charts(
             f"{comparator}."
         )
         caption += BANDS if chosen[0].seeds > 1 else ""
-        axis = Axis("regret")
+        kept = _lines_inside(lines, chosen, order)
+        top = max(float(line.y.max()) for line in kept) if len(kept) < len(lines) else None
+        caption += _outside(chosen)
+        axis = Axis("regret", top=top)
         if any(line.bound for line in lines):  # they may be far above; a regret may be negative
             caption += " Dotted, in the same colour: its bound, if it has one."
-            regrets = np.concatenate([line.y for line in lines if not line.bound])
+            regrets = np.concatenate([line.y for line in kept if not line.bound])
             near = 0.0 if regrets.min() > 0 else max(float(np.abs(regrets).max()) / 5, 1e-9)
-            axis = Axis("regret", log=True, near=near)
+            axis = Axis("regret", log=True, near=near, top=top)
         yield Chart(
-            f"regret-{number}", f"Regret on {dataset}", caption, dataset,
+            f"regret-{number}", dataset, f"Regret on {dataset}", caption, dataset,
             Axis("round", log=True), axis, lines,
         )  # fmt: skip
 
 
-def sensitivity_charts(everything: list[Score], order: dict[str, int]) -> Iterator[Chart]:
-    """Mean loss against each hyperparameter, the others at their best; one chart per data set."""
+def sensitivity_charts(
+    everything: list[Score], order: dict[str, int], laws: Laws | None = None
+) -> Iterator[Chart]:
+    """Mean loss against each hyperparameter, the others at their best; one chart per data set.
+
+    laws: the ends of the ranges that random values were drawn from, by learner and hyperparameter.
+    """
     names = dict.fromkeys(name for score in everything for name in score.swept)
     datasets = dict.fromkeys(score.dataset for score in everything)
     number = itertools.count()
@@ -199,85 +186,22 @@ def sensitivity_charts(everything: list[Score], order: dict[str, int]) -> Iterat
         lost = sum(len(line.lost) for line in lines)
         caption = f"Mean loss against {name}, every other hyperparameter at its best."
         caption += " One standard error is drawn on both sides." if mine[0].seeds > 1 else ""
-        caption += f" Crosses on the upper edge: {lost} values that diverged." if lost else ""
+        ceiling = mine[0].ceiling
+        above = f", or have a loss above {short(ceiling)}" if ceiling < math.inf else ""
+        caption += (
+            f" Crosses on the upper edge: {lost} values that diverged{above}." if lost else ""
+        )
         drawn = {line.label for line in lines}
-        tried = np.array([score.swept[name] for score in mine if score.learner in drawn], float)
-        losses = np.concatenate([line.y for line in lines])
+        ends = [end for one in drawn for end in (laws or {}).get((one, name), ())]
+        values = [score.swept[name] for score in mine if score.learner in drawn]
+        tried, losses = np.array([*values, *ends]), np.concatenate([line.y for line in lines])
+        bars = [line.y + line.error for line in lines if line.error is not None]
+        top = ceiling if max((bar.max(initial=0) for bar in bars), default=0) > ceiling else None
         yield Chart(
-            f"sensitivity-{next(number)}", f"Sensitivity to {name} on {dataset}", caption,
+            f"sensitivity-{next(number)}", dataset, f"Sensitivity to {name} on {dataset}", caption,
             f"{name} on {dataset}",
             Axis(name, is_wide(tried), shown=(float(tried.min()), float(tried.max()))),
-            Axis("mean loss", is_wide(losses)), lines, dots=True,
-        )  # fmt: skip
-
-
-def pair_maps(everything: list[Score]) -> Iterator[HeatMap]:
-    """Mean loss over each pair of hyperparameters of a learner, one map per data set."""
-    groups = by_learner(everything)
-    place = list(dict.fromkeys(learner for _, learner in groups))
-    number = itertools.count()
-    for (dataset, learner), mine in sorted(groups.items(), key=lambda one: place.index(one[0][1])):
-        values = {name: {score.swept[name] for score in mine} for name in mine[0].swept}
-        names = [name for name, seen in values.items() if len(seen) > 1]
-        for x, y in itertools.combinations(names, 2):
-            cells: Losses = {}  # the least loss of every pair tried
-            for score in mine:
-                pair = score.swept[x], score.swept[y]
-                cells[pair] = min(cells.get(pair, math.inf), score.means["loss"])
-            known = {pair: loss for pair, loss in cells.items() if math.isfinite(loss)}
-            if not known:
-                continue
-            (a, b), least = min(known.items(), key=lambda cell: cell[1])
-            caption = (
-                "Mean loss, every other hyperparameter at its best; blank where it diverged. "
-                f"The ring marks the least, {least:.4g}, at {x} = {a:.4g} and {y} = {b:.4g}."
-            )
-            if len(cells) > 0.5 * len(values[x]) * len(values[y]):
-                columns, rows = sorted({a for a, _ in cells}), sorted({b for _, b in cells})
-                table = np.array([[known.get((a, b), np.nan) for a in columns] for b in rows])
-                texts = [[f"{value:.3g}" for value in axis] for axis in (columns, rows)]
-            else:
-                caption += " A cell shows the best of the pairs that fall into it."
-                *texts, table = _bin_pairs(known)
-            yield HeatMap(
-                f"pair-{next(number)}", f"{x} and {y} of {learner} on {dataset}", caption,
-                f"{learner} on {dataset}", x, y, texts[0], texts[1],
-                _loss_cells(table, texts[1], texts[0], (x, y)), table, "mean loss",
-            )  # fmt: skip
-
-
-def confusion_maps(found: Confusions) -> Iterator[HeatMap]:
-    """Per data set, the predictions of the learner with the fewest mistakes."""
-    for number, (dataset, learners) in enumerate(found.items()):
-        learner, counts = next(iter(learners.items()))
-        share = counts.table / np.maximum(counts.table.sum(axis=1, keepdims=True), 1)
-        right = np.eye(*share.shape, dtype=bool)
-        mistakes = np.where(right, 0, counts.table)
-        i, j = np.unravel_index(int(mistakes.argmax()), mistakes.shape)
-        caption = (
-            f"Predictions of {learner}, which makes the fewest mistakes. A row holds the rounds of "
-            "a class, summed over seeds; the colour is the share of the row."
-        )
-        if mistakes[i, j]:
-            most = f"{counts.names[i]} taken for {counts.others[j]}, {mistakes[i, j]:,} times"
-            caption += f" The most frequent mistake: {most}."
-        shades = np.where(right, share, np.minimum(1.0, 1.2 * np.sqrt(share)))
-        cells = [
-            [
-                Cell(
-                    f"{rounds:,}" if rounds else "",
-                    f"{name} taken for {other}: {rounds:,} rounds, {share[i, j]:.1%}",
-                    float(shades[i, j]) if rounds else math.nan,
-                    "right" if i == j else "wrong",
-                )
-                for j, (other, rounds) in enumerate(zip(counts.others, row, strict=True))
-            ]
-            for i, (name, row) in enumerate(zip(counts.names, counts.table.tolist(), strict=True))
-        ]
-        yield HeatMap(
-            f"confusion-{number}", f"Predicted classes on {dataset}", caption,
-            f"{learner} on {dataset}", "predicted", "class", counts.others, counts.names,
-            cells, share, "share of the class",
+            Axis("mean loss", is_wide(losses), top=top), lines, dots=True,
         )  # fmt: skip
 
 
@@ -319,12 +243,34 @@ def _loss_lines(curves: pa.Table, chosen: list[Score], order: dict[str, int]) ->
     return lines
 
 
-def _loss_chart(number: int, dataset: str, caption: str, lines: list[Line]) -> Chart:
+def _loss_chart(
+    number: int, dataset: str, caption: str, lines: list[Line], chosen: list[Score]
+) -> Chart:
     levels = np.concatenate([line.y for line in lines])
+    ceiling = chosen[0].ceiling
+    top = ceiling if levels.max() > ceiling else None
+    axis = Axis("mean loss so far", is_wide(np.minimum(levels, ceiling), 3), top=top)
     return Chart(
-        f"loss-{number}", f"Progressive loss on {dataset}", caption, dataset,
-        Axis("round", log=True), Axis("mean loss so far", is_wide(levels, 3)), lines,
+        f"loss-{number}", dataset, f"Progressive loss on {dataset}", caption + _outside(chosen),
+        dataset, Axis("round", log=True), axis, lines,
     )  # fmt: skip
+
+
+def _outside(chosen: list[Score]) -> str:
+    """The learners that leave the picture, and why."""
+    far = [score for score in chosen if score.diverged]
+    if not far:
+        return ""
+    said = ", ".join(f"{score.learner} ({short(score.means['loss'])})" for score in far)
+    ceiling = chosen[0].ceiling
+    level = f" or above {short(ceiling)}" if ceiling < math.inf else ""
+    return f" Outside, as diverged: {said}, since the mean loss is not finite{level}."
+
+
+def _lines_inside(lines: list[Line], chosen: list[Score], order: dict[str, int]) -> list[Line]:
+    """The lines of learners that did not diverge; all of them if there is none."""
+    far = {order[score.learner] for score in chosen if score.diverged}
+    return [line for line in lines if line.learner not in far] or lines
 
 
 def _comparator_line(curves: pa.Table, chosen: list[Score]) -> list[Line]:
@@ -359,42 +305,7 @@ def _envelope(mine: list[Score], learner: str, name: str, order: dict[str, int])
     line = sorted(best.values(), key=lambda score: score.swept[name])
     numbers = [(one.swept[name], one.means["loss"], one.errors["loss"]) for one in line]
     x, y, error = np.array(numbers, float).reshape(-1, 3).T
-    good = np.isfinite(y)
+    good = np.array([not one.diverged for one in line], bool)
     bars = np.nan_to_num(error[good]) if own and own[0].seeds > 1 else None
     number, lost = order[learner], tuple(x[~good].tolist())
     return Line(learner, number, x[good], y[good], dash(number), bars, lost=lost)
-
-
-def _bin_pairs(losses: Losses) -> tuple[list[str], list[str], np.ndarray]:
-    """The least loss of all pairs in a bin; bins have equal widths on the scale of the axis."""
-    (columns, i), (rows, j) = (_bins(np.array(values)) for values in zip(*losses, strict=True))
-    table = np.full((len(rows), len(columns)), np.inf)
-    np.minimum.at(table, (j, i), list(losses.values()))
-    return columns, rows, np.where(np.isfinite(table), table, np.nan)
-
-
-def _bins(values: np.ndarray) -> tuple[list[str], np.ndarray]:
-    """The middles of the bins as text, and the bin of each value."""
-    space = np.geomspace if is_wide(values) else np.linspace
-    edges = space(values.min(), values.max(), BINS + 1)
-    middles = np.sqrt(edges[1:] * edges[:-1]) if is_wide(values) else (edges[1:] + edges[:-1]) / 2
-    index = np.clip(np.searchsorted(edges, values, "right") - 1, 0, BINS - 1)
-    return [f"{value:.2g}" for value in middles], index
-
-
-def _loss_cells(
-    values: np.ndarray, rows: list[str], columns: list[str], names: tuple[str, str]
-) -> list[list[Cell]]:
-    """Cells of mean losses, NaN where there is none; the least one is marked."""
-    level = np.log(values) if is_wide(values[np.isfinite(values)]) else values
-    shades = (level - np.nanmin(level)) / ((np.nanmax(level) - np.nanmin(level)) or 1.0)
-    least = np.unravel_index(int(np.nanargmin(values)), values.shape)
-
-    def cell(i: int, j: int) -> Cell:
-        value, is_known = values[i, j], math.isfinite(values[i, j])
-        hint = f"{names[0]} = {columns[j]}, {names[1]} = {rows[i]}: "
-        hint += f"mean loss {value:.4g}" if is_known else "none, or diverged"
-        kind = "best" if (i, j) == least else ""
-        return Cell(f"{value:.3g}" if is_known else "", hint, float(shades[i, j]), kind)
-
-    return [[cell(i, j) for j in range(len(columns))] for i in range(len(rows))]

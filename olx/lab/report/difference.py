@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from olx.lab import store
-from olx.lab.report.scores import Score, configuration, score_rows, scores, winners
+from olx.lab.report.scores import Score, configuration, losses_by_seed, scores, winners
 from olx.lab.report.tables import Column, Table, columns
 
 CLEAR = 2.0  # standard errors
@@ -63,7 +63,10 @@ def loss_change(
 ) -> Change:
     """The change of the mean loss between two configurations."""
     mean = new.means["loss"] - old.means["loss"]
-    before, after = _losses_by_seed(first, old), _losses_by_seed(second, new)
+    before, after = (
+        losses_by_seed(first.configurations, old),
+        losses_by_seed(second.configurations, new),
+    )
     if paired and before.keys() == after.keys() and math.isfinite(mean):
         each = np.array([after[seed] - before[seed] for seed in before])
         error = each.std(ddof=1) / math.sqrt(len(each)) if len(each) > 1 else math.nan
@@ -106,11 +109,6 @@ def _change_cells(change: Change | None) -> list[str]:
     known = math.isfinite(change.mean)
     ratio = f"{change.mean / change.error:+.1f}" if known and change.error > 0 else ""
     return [f"{change.mean:+.3g}" if known else "", ratio, verdict(change)]
-
-
-def _losses_by_seed(result: store.Result, score: Score) -> dict[int, float]:
-    rows = score_rows(result.configurations, score)
-    return dict(zip(rows["seed"].to_pylist(), rows["loss"].to_pylist(), strict=True))
 
 
 def _data(result: store.Result) -> dict[str, object]:

@@ -19,7 +19,9 @@ from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 
 from olx._terminal import as_line
 from olx.lab.report import charts
-from olx.lab.report.charts import Chart, HeatMap, Line, is_wide
+from olx.lab.report.charts import Chart, Line, is_wide
+from olx.lab.report.heat_maps import HeatMap
+from olx.lab.report.rank_diagram import RankDiagram, drawing
 
 STYLE: dict[Any, Any] = {
     "svg.fonttype": "none",  # text stays text: it can be searched, read aloud and edited
@@ -39,8 +41,11 @@ STYLE: dict[Any, Any] = {
 }
 METADATA = {"svg": {"Date": None}, "png": {}, "pdf": {"CreationDate": None}}  # of files
 KINDS = tuple(METADATA)
-GREY, RING = "#6b7280", "#c2410c"
+INK, GREY, RING = "#1a1f27", "#6b7280", "#c2410c"
 MARKERS = "osD^v<>p"
+
+
+Picture = Chart | HeatMap | RankDiagram
 
 
 class Colour(NamedTuple):
@@ -77,17 +82,36 @@ def line_style(learner: int) -> dict[str, Any]:
     }
 
 
-def draw(chart: Chart | HeatMap, folder: Path) -> None:
+def draw(chart: Picture, folder: Path) -> None:
     """Draw a chart and write its files."""
     with matplotlib.rc_context(STYLE):
-        if isinstance(chart, HeatMap):
-            figure, axes = canvas(chart.heading, chart.x, chart.y)
-            _draw_cells(figure, axes, chart)
-        else:
-            figure, axes = canvas(chart.heading, chart.x.label, chart.y.label)
-            _draw_lines(axes, chart)
+        figure = Figure(figsize=size(chart), layout="constrained")
+        axes = figure.add_subplot()
+        draw_on(axes, chart)
+        if isinstance(chart, Chart):
             add_legend(figure, axes)
         save(figure, folder, chart.name)
+
+
+def size(chart: Picture) -> tuple[float, float]:
+    """Width and height of the figure of a chart, in inches."""
+    if isinstance(chart, RankDiagram):
+        made = drawing(chart)
+        return made.width / 72, made.height / 72
+    return 4.6, 3.2
+
+
+def draw_on(axes: Axes, chart: Picture) -> None:
+    """Draw a chart on axes of matplotlib, without a legend."""
+    with matplotlib.rc_context(STYLE):
+        if isinstance(chart, RankDiagram):
+            _draw_ranks(axes, chart)
+        elif isinstance(chart, HeatMap):
+            _label(axes, chart.heading, chart.x, chart.y)
+            _draw_cells(axes, chart)
+        else:
+            _label(axes, chart.heading, chart.x.label, chart.y.label)
+            _draw_lines(axes, chart)
 
 
 def canvas(title: str, x: str, y: str) -> tuple[Figure, Axes]:
@@ -95,8 +119,12 @@ def canvas(title: str, x: str, y: str) -> tuple[Figure, Axes]:
     with matplotlib.rc_context(STYLE):
         figure = Figure(figsize=(4.6, 3.2), layout="constrained")
         axes = figure.add_subplot()
-        axes.set(title=figure_text(title), xlabel=figure_text(x), ylabel=figure_text(y))
+        _label(axes, title, x, y)
         return figure, axes
+
+
+def _label(axes: Axes, title: str, x: str, y: str) -> None:
+    axes.set(title=figure_text(title), xlabel=figure_text(x), ylabel=figure_text(y))
 
 
 def figure_text(text: str) -> str:
@@ -139,7 +167,8 @@ def _draw_lines(axes: Axes, chart: Chart) -> None:
     for line in chart.lines:
         _draw_line(axes, line, chart.dots)
     own = [line for line in chart.lines if not line.bound]
-    levels = np.concatenate([line.y for line in own])
+    top = np.inf if chart.y.top is None else chart.y.top
+    levels = np.minimum(np.concatenate([line.y for line in own]), top)
     if chart.x.log:
         set_log_scale(axes.xaxis, np.concatenate([chart.x.shown, *(line.x for line in own)]))
     if chart.y.near:
@@ -150,6 +179,8 @@ def _draw_lines(axes: Axes, chart: Chart) -> None:
     if chart.x.shown:
         axes.update_datalim([(x, 0.0) for x in chart.x.shown], updatey=False)
         axes.autoscale_view()
+    if chart.y.top is not None and levels.size and levels.min() < top:
+        axes.set_ylim(top=top)
     if chart.y.near or (levels.size and levels.min() < 0):
         axes.axhline(0, color=GREY, linewidth=0.8)
 
@@ -173,7 +204,20 @@ def _draw_line(axes: Axes, line: Line, dots: bool) -> None:
         axes.plot(line.lost, ones, "x", color=style["color"], transform=edge, clip_on=False)
 
 
-def _draw_cells(figure: Figure, axes: Axes, chart: HeatMap) -> None:
+def _draw_ranks(axes: Axes, diagram: RankDiagram) -> None:
+    """Draw strokes and labels in points; the letters fit if the figure has its `size`."""
+    made = drawing(diagram)
+    axes.set(xlim=(0, made.width), ylim=(made.height, 0), aspect="equal")
+    axes.set_axis_off()
+    for x1, y1, x2, y2, kind in made.strokes:
+        width = {"group": 3.5, "far": 2.0}.get(kind, 0.9)
+        axes.plot([x1, x2], [y1, y2], color=INK, linewidth=width, solid_capstyle="butt")
+    sides: dict[str, Any] = {"start": "left", "middle": "center", "end": "right"}
+    for x, y, side, text in made.labels:
+        axes.text(x, y, figure_text(text), ha=sides[side], va="baseline", fontsize=10, color=INK)
+
+
+def _draw_cells(axes: Axes, chart: HeatMap) -> None:
     axes.grid(False)
     known = chart.values[np.isfinite(chart.values)]
     low, high = float(known.min()), float(known.max())
@@ -187,7 +231,8 @@ def _draw_cells(figure: Figure, axes: Axes, chart: HeatMap) -> None:
     for i, j in np.argwhere([[cell.kind == "best" for cell in row] for row in chart.cells]):
         for size, ring in ((10, "white"), (12, RING)):
             axes.plot(j, i, "o", markersize=size, markerfacecolor="none", markeredgecolor=ring)
-    _set_plain_ticks(figure.colorbar(image, ax=axes, label=chart.label).ax.yaxis)
+    bar = axes.figure.colorbar(image, ax=axes, label=chart.label)
+    _set_plain_ticks(bar.ax.yaxis)
 
 
 def _set_plain_ticks(axis: Axis) -> None:

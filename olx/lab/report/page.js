@@ -22,12 +22,14 @@ function remembered(name) {
 theme.addEventListener("change", () => setTheme(remembered(theme.value)));
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => setTheme(theme.value));
 
+const UNITS = {us: 1e-6, ms: 1e-3, s: 1, min: 60, h: 3600, k: 1e3, M: 1e6, G: 1e9};
+
 /** The number that a cell begins with; words come last, nothing after them. */
 function valueOf(cell) {
   const text = cell.textContent.trim().replaceAll(",", "");
-  const found = /^(-?[\d.]+(?:e[+-]?\d+)?)(?: ([kMG])\b)?/.exec(text.replace("−", "-"));
+  const found = /^(?:< )?(-?[\d.]+(?:e[+-]?\d+)?)(?: (us|ms|s|min|h|[kMG])\b)?/.exec(text.replace("−", "-"));
   if (!found) return text === "" ? [2, 0] : [1, 0];
-  return [0, Number(found[1]) * ({k: 1e3, M: 1e6, G: 1e9}[found[2]] || 1)];
+  return [0, Number(found[1]) * (UNITS[found[2]] || 1)];
 }
 
 function sort(head) {
@@ -78,7 +80,38 @@ for (const table of document.querySelectorAll(".heat")) {
   table.addEventListener("pointerleave", () => (hint.hidden = true));
 }
 
-addEventListener("beforeprint", () => setTheme("light"));
-addEventListener("afterprint", () => setTheme(remembered()));
-document.querySelectorAll("figure.chart").forEach(draw);
+for (const copy of document.querySelectorAll(".copy button")) {
+  copy.addEventListener("click", async () => {
+    const text = copy.nextElementSibling;
+    try {
+      await navigator.clipboard.writeText(text.textContent);
+      copy.textContent = "copied";
+    } catch { // the browser does not let a page write; the reader can copy what is selected
+      getSelection().selectAllChildren(text);
+      copy.textContent = "selected";
+    }
+  });
+}
+
+/** Open the fold that a link leads to. */
+function unfold() {
+  const target = document.getElementById(location.hash.slice(1));
+  if (target?.matches("details")) target.open = true;
+}
+
+let folded = [];
+addEventListener("hashchange", unfold);
+addEventListener("beforeprint", () => {
+  folded = [...document.querySelectorAll("details.fold:not([open])")];
+  folded.forEach(each => (each.open = true));
+  drawShown();
+  setTheme("light");
+});
+addEventListener("afterprint", () => {
+  folded.forEach(each => (each.open = false));
+  setTheme(remembered());
+});
+document.addEventListener("toggle", drawShown, true);
+unfold();
+drawShown();
 setTheme(remembered());

@@ -10,24 +10,35 @@ import os
 from collections.abc import Mapping
 from importlib import resources
 from pathlib import Path
+from typing import NamedTuple
 
 import jinja2
 import markupsafe
 
 from olx import _archive as archive
+from olx._refusal import RefusedValue
 from olx.lab import store
 from olx.lab.play import seconds_outside_jobs
-from olx.lab.report import charts, difference, figures, tables
-from olx.lab.report.scores import Score, Winners, by_dataset, scores, value_text, winners
+from olx.lab.report import charts, comparisons, difference, figures, paper, tables
+from olx.lab.report.charts import Chart
+from olx.lab.report.figures import Picture
+from olx.lab.report.plots import KINDS, comparator_text, learner_numbers, pictures
+from olx.lab.report.rank_diagram import RankDiagram, drawing, rank_diagram
+from olx.lab.report.scores import Score, Winners, by_dataset, scores, winners
+from olx.lab.report.tables import Table
 
 STYLES = ("vendor/uPlot.min.css", "page.css")
 SCRIPTS = ("vendor/uPlot.iife.min.js", "charts.js", "page.js")
-COMPARATORS = {
-    None: "",
-    "zero": "the decision 0, or equal weights of experts",
-    "truth": "the decision that generated the data",
-    "best": "the best decision in hindsight",
-}
+
+
+class Part(NamedTuple):
+    """What the page shows of one data set."""
+
+    name: str
+    line: str  # what is seen while it is folded
+    curves: list[Picture]
+    tables: list[Table]
+    groups: list[tuple[str, list[Picture]]]  # titles, and further charts
 
 
 def write(folder: str | os.PathLike) -> Path:
@@ -35,41 +46,89 @@ def write(folder: str | os.PathLike) -> Path:
     result = store.read(folder)
     config, everything = result.config, scores(result.configurations)
     best, order = winners(everything), learner_numbers(everything)
-    comparator, confusions = comparator_text(config), tables.confusions(result.confusions)
-    sections = {
-        "Progressive loss": [*charts.loss_charts(result.curves, best, order, comparator)],
-        "Regret": [*charts.regret_charts(result.curves, best, order, comparator)],
-        "Sensitivity": [*charts.sensitivity_charts(everything, order)],
-        "Pairs of hyperparameters": [*charts.pair_maps(everything)],
-    }
-    matrices = [*charts.confusion_maps(confusions)]
+    found = {kind: pictures(result, kind) for kind in KINDS if kind != "ranks"}
+    across = _across(result, best)
     place = _empty_folder(result.folder / "figures")
-    for chart in (*(chart for own in sections.values() for chart in own), *matrices):
+    for chart in (*(chart for own in found.values() for chart in own), *across.diagrams):
         figures.draw(chart, place)
-    across = tables.overview(best)
     rest = [
         tables.published_table(config.get("published", []), everything),
         tables.theorem_table(result.certificates),
         tables.divergence_table(everything, result.curves),
         tables.time_table(result.times, seconds_outside_jobs(result.folder)),
     ]
+    drawn = [chart for chart in (*found["loss"], *found["regret"]) if isinstance(chart, Chart)]
+    lines = [line for chart in drawn for line in chart.lines]
     page = _render(
         "page.html.jinja",
         order,
         title=config.get("title") or result.folder.resolve().name,
         description=config.get("description", ""),
         summary=_summary(best, everything),
-        cards=_cards(result, best, everything, comparator),
-        boards=[*([across] if across else []), *tables.leaderboards(best, everything)],
-        sections=[(title, own) for title, own in sections.items() if own],
-        classes=([*tables.class_error_tables(confusions)], matrices),
+        cards=_cards(result, best, everything, comparator_text(config)),
+        across=across,
+        parts=_parts(result, best, everything, found),
+        has_bounds=any(line.bound for line in lines),
+        has_comparator=any(line.learner < 0 for line in lines),
         kinds=figures.KINDS,
         tables=[tables.without_datasets(table) for table in rest if table],
+        papers=_papers(result),
         facts=difference.flat(result.environment).items(),
         config=(result.folder / "config.toml").read_text(),
     )
     archive.write_text(result.folder / "report.html", page)
     return result.folder / "report.html"
+
+
+class Across(NamedTuple):
+    """What the page shows of all data sets together."""
+
+    tables: list[Table]
+    diagrams: list[RankDiagram]
+    refusal: str  # why there is no diagram
+
+
+def _across(result: store.Result, best: Winners) -> Across:
+    found = tables.overview(best), comparisons.leader_table(result.configurations, best)
+    given = [table for table in found if table]
+    if not given:
+        return Across([], [], "")
+    try:
+        return Across(given, [rank_diagram(best)], "")
+    except RefusedValue as why:
+        return Across(given, [], f"No critical difference of ranks: {why.args[0]}")
+
+
+def _parts(
+    result: store.Result,
+    best: Winners,
+    everything: list[Score],
+    found: Mapping[str, list[Picture]],
+) -> list[Part]:
+    """The data sets, one after the other."""
+    boards = {table.title: table for table in tables.leaderboards(best, everything)}
+    classes = {t.title: t for t in tables.class_error_tables(tables.confusions(result.confusions))}
+    parts = []
+    for dataset, chosen in by_dataset(best).items():
+        own = lambda kind, name=dataset: [one for one in found[kind] if one.dataset == name]
+        titles = {"sensitivity": "Sensitivity", "pairs": "Pairs of hyperparameters"}
+        groups = [(title, own(kind)) for kind, title in (*titles.items(), ("classes", "Classes"))]
+        mine = [
+            boards[dataset]._replace(title="Leaderboard"),
+            comparisons.seed_table(result.configurations, chosen),
+            dataset in classes and classes[dataset]._replace(title="Mistakes by class"),
+        ]
+        line = f"{chosen[0].learner}, {chosen[0].loss_text}"
+        curves = [*own("loss"), *own("regret")]
+        shown = [table for table in mine if table]
+        parts.append(Part(dataset, line, curves, shown, [one for one in groups if one[1]]))
+    return parts
+
+
+def _papers(result: store.Result) -> list[tuple[str, str]]:
+    table = paper.paper_table(result)
+    names = {"latex": "LaTeX", "markdown": "Markdown", "csv": "CSV"}
+    return [(names[kind], write(table)) for kind, write in paper.FORMATS.items()]
 
 
 def write_difference(first: store.Result, second: store.Result, place: str | os.PathLike) -> Path:
@@ -85,15 +144,12 @@ def write_difference(first: store.Result, second: store.Result, place: str | os.
         summary=f"From {first.folder} to {second.folder}.",
         tables=[tables.without_datasets(one) for one in difference.tables(first, second, names)],
         charts=[*charts.difference_charts([*curves], order)],
+        has_bounds=False,
+        has_comparator=False,
         kinds=(),
     )
     archive.write_text(Path(place), page)
     return Path(place)
-
-
-def learner_numbers(everything: list[Score]) -> dict[str, int]:
-    """The number of each learner, which gives its colour."""
-    return {name: i for i, name in enumerate(dict.fromkeys(score.learner for score in everything))}
 
 
 def short_names(first: store.Result, second: store.Result) -> tuple[str, str]:
@@ -102,23 +158,6 @@ def short_names(first: store.Result, second: store.Result) -> tuple[str, str]:
     if places[0].name != places[1].name:
         return places[0].name, places[1].name
     return str(first.folder), str(second.folder)
-
-
-def comparator_text(config: Mapping) -> str:
-    """The comparator of an experiment in words; "" if there is none.
-
-    >>> comparator_text({"comparator": "best", "radius": 2.0, "learners": []})
-    'the best decision in hindsight in the ball of radius 2'
-    """
-    text = COMPARATORS[config.get("comparator")]
-    if config.get("comparator") == "best" and "radius" in config:
-        text += f" in the ball of radius {config['radius']:g}"
-    own = [
-        f"{one.get('label') or one['name']}: in {value_text(one['compare_in'])}"
-        for one in config.get("learners", [])
-        if one.get("compare_in")
-    ]
-    return f"{text} ({'; '.join(own)})" if own else text
 
 
 def _empty_folder(place: Path) -> Path:
@@ -172,6 +211,7 @@ def _render(template: str, learners: dict[str, int], **values: object) -> str:
     )  # fmt: skip
     environment.filters["anchor"] = lambda title: title.lower().replace(" ", "-")
     environment.filters["as_json"] = charts.as_json
+    environment.filters["drawing"] = drawing
     script = "\n".join(map(_text, SCRIPTS))
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     pairs = [(i, figures.colour(i)) for i in range(len(learners))]
@@ -182,6 +222,7 @@ def _render(template: str, learners: dict[str, int], **values: object) -> str:
         script=markupsafe.Markup(script),
         script_hash=f"'sha256-{digest}'",  # the page runs this script and no other
         learners=learners,
+        dashes=[" ".join(map(str, charts.dash(i))) for i in range(len(learners))],
         **values,
     )
 

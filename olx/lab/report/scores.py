@@ -1,19 +1,26 @@
 """Scores of a result: every configuration over its seeds, the best one per learner, and their text.
 
 The best configuration of a learner has the smallest mean loss over all seeds. It is chosen in
-hindsight, as in a grid search.
+hindsight, as in a grid search. A configuration diverged if its loss is not a finite number, or more
+than ten times that of the baseline of the data set.
 """
 
 import json
 import math
+import re
+import statistics
 from collections.abc import Mapping
 from typing import NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
+from scipy import stats
 
 from olx.lab.store import SCHEMAS
 from olx.lab.tasks.task import METRICS
+
+BASELINE = "baseline: "  # how the name of the baseline begins
+FAR = 10.0  # a loss of so many baselines counts as diverged
 
 
 class Score(NamedTuple):
@@ -28,10 +35,11 @@ class Score(NamedTuple):
     seeds: int
     means: dict[str, float]  # of loss and metrics; infinite if a seed diverged, NaN if unknown
     errors: dict[str, float]  # their standard errors; NaN for a single seed
+    ceiling: float = math.inf  # a loss above it counts as diverged
 
     @property
     def diverged(self) -> bool:
-        return not math.isfinite(self.means["loss"])
+        return not (math.isfinite(self.means["loss"]) and self.means["loss"] <= self.ceiling)
 
     @property
     def loss_text(self) -> str:
@@ -55,7 +63,9 @@ def scores(table: pa.Table) -> list[Score]:
         + [(name, "mean") for name in measured]
         + [(name, "stddev", spread) for name in measured]
     )
-    return [_score(row, measured, swept) for row in grouped.to_pylist()]
+    found = [_score(row, measured, swept) for row in grouped.to_pylist()]
+    ceilings = _ceilings(found)
+    return [score._replace(ceiling=ceilings[score.dataset]) for score in found]
 
 
 def winners(everything: list[Score]) -> Winners:
@@ -84,10 +94,30 @@ def by_learner(everything: list[Score]) -> dict[tuple[str, str], list[Score]]:
     return groups
 
 
+def losses_by_seed(table: pa.Table, score: Score, name: str = "loss") -> dict[int, float]:
+    """The mean loss, or a metric, of each run of a configuration; infinite if it diverged."""
+    rows = score_rows(table, score)
+    values = zip(rows["seed"].to_pylist(), rows[name].to_pylist(), strict=True)
+    worst = -math.inf if is_rising(name) else math.inf
+    is_finite = lambda value: value is not None and math.isfinite(value)
+    return {seed: value if is_finite(value) else worst for seed, value in values}
+
+
 def ranks(chosen: list[Score]) -> list[int]:
     """The rank of each score by its mean loss, from 1 on; equal losses share a rank."""
     losses = [score.means["loss"] for score in chosen]
     return [1 + sum(other < loss for other in losses) for loss in losses]
+
+
+def ranking(best: Winners) -> dict[str, float]:
+    """The mean rank of each learner on its data sets, the best first; equal losses share a rank."""
+    places: dict[str, list[float]] = {}
+    for chosen in by_dataset(best).values():
+        shared = stats.rankdata([score.means["loss"] for score in chosen])
+        for score, place in zip(chosen, shared.tolist(), strict=True):
+            places.setdefault(score.learner, []).append(place)
+    found = {learner: statistics.mean(own) for learner, own in places.items()}
+    return dict(sorted(found.items(), key=lambda item: item[1]))
 
 
 def tuned_score(everything: list[Score], dataset: str, learner: str, metric: str) -> Score | None:
@@ -99,7 +129,7 @@ def tuned_score(everything: list[Score], dataset: str, learner: str, metric: str
     if not mine or metric not in mine[0].means:
         return None
     by = metric.removeprefix("test_")
-    return min(mine, key=lambda one: -one.means[by] if _rising(by) else one.means[by])
+    return min(mine, key=lambda one: -one.means[by] if is_rising(by) else one.means[by])
 
 
 def score_rows(table: pa.Table, score: Score) -> pa.Table:
@@ -153,34 +183,72 @@ def value_text(value: object) -> str:
 
 
 def plus_minus(mean: float, error: float) -> str:
-    """A mean with its standard error, to four digits or as many as the error supports.
+    """A mean with its standard error.
 
-    >>> plus_minus(0.123456, 0.0123), plus_minus(0.123456, 1e-6), plus_minus(0.5, float("nan"))
-    ('0.123 ± 0.012', '0.1235 ± 1e-06', '0.5')
+    >>> plus_minus(0.123456, 0.0123), plus_minus(0.5, float("nan")), plus_minus(6.784e7, 7e7)
+    ('0.123 ± 0.012', '0.5', '6.8e7 ± 7e7')
+    """
+    return " ± ".join(filter(None, mean_and_error(mean, error)))
+
+
+def mean_and_error(mean: float, error: float) -> tuple[str, str]:
+    """Both as text, to four digits or as many as the error supports; no error if it is unknown.
+
+    >>> mean_and_error(0.123456, 1e-6), mean_and_error(1234.5, 120.0)
+    (('0.1235', '1e-6'), ('1230', '120'))
     """
     if math.isnan(error) or not math.isfinite(mean):
-        return short(mean)
+        return short(mean), ""
+    size = math.floor(math.log10(abs(mean) or 1.0))
     digits = 1 - math.floor(math.log10(error)) if error > 0 else 9
-    if 0 <= digits <= 4 - math.floor(math.log10(abs(mean) or 1.0)):
-        return f"{mean:.{digits}f} ± {error:.{digits}f}"
-    return f"{mean:.4g} ± {error:.1g}"
+    if digits > 4 - size:
+        return short(mean), without_plus(f"{error:.1g}")
+    if 1e-4 <= max(abs(mean), error) < 1e5:
+        places = max(digits, 0)
+        return f"{round(mean, digits):.{places}f}", f"{round(error, digits):.{places}f}"
+    return without_plus(f"{mean:.{max(size + digits, 0)}e}"), without_plus(f"{error:.2g}")
 
 
 def short(value: float | None) -> str:
     """A number in a table.
 
-    >>> short(0.1564142), short(2.0), short(None), short(float("inf"))
-    ('0.1564', '2', '', 'diverged')
+    >>> short(0.1564142), short(2.0), short(1.2e-7), short(None), short(float("inf"))
+    ('0.1564', '2', '1.2e-7', '', 'diverged')
     """
     if value is None or math.isnan(value):
         return ""
-    return f"{value:.4g}" if math.isfinite(value) else "diverged"
+    return without_plus(f"{value:.4g}") if math.isfinite(value) else "diverged"
 
 
-def _rising(name: str) -> bool:
+def without_plus(number: str) -> str:
+    """A number of Python with a short exponent.
+
+    >>> without_plus("1e+07"), without_plus("2.5e-05")
+    ('1e7', '2.5e-5')
+    """
+    return re.sub(r"e\+?(-?)0*", r"e\1", number)
+
+
+def is_rising(name: str) -> bool:
     """Whether larger values of the metric are better."""
     metric = METRICS.get(name.removeprefix("test_"))
     return metric is not None and metric.rising
+
+
+def _ceilings(everything: list[Score]) -> dict[str, float]:
+    """Per data set, the mean loss above which a configuration counts as diverged.
+
+    Without a baseline it is judged by the median of the learners. A loss that may be negative has
+    no scale: then only what is not finite diverged.
+    """
+    ceilings = {}
+    for dataset, chosen in by_dataset(winners(everything)).items():
+        known = [one.means["loss"] for one in chosen if math.isfinite(one.means["loss"])]
+        base = [one.means["loss"] for one in chosen if one.learner.startswith(BASELINE)]
+        level = base[0] if base else statistics.median(known or [0.0])
+        has_scale = level > 0 and min(known) >= 0
+        ceilings[dataset] = FAR * level if has_scale else math.inf
+    return ceilings
 
 
 def _score(row: dict, measured: list[str], swept: list[str]) -> Score:
@@ -192,7 +260,7 @@ def _score(row: dict, measured: list[str], swept: list[str]) -> Score:
             means[name] = errors[name] = math.nan
             continue
         broken = row["diverged_any"] or not math.isfinite(mean)
-        worst = -math.inf if _rising(name) else math.inf
+        worst = -math.inf if is_rising(name) else math.inf
         means[name] = worst if broken else mean
         errors[name] = math.nan if broken or seeds < 2 else spread / math.sqrt(seeds)
     values = {name.removeprefix("h."): row[f"{name}_first"] for name in swept}

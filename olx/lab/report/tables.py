@@ -50,17 +50,15 @@ def overview(best: Winners) -> Table | None:
     boards = scores.by_dataset(best)
     if len(boards) < 2:
         return None
-    learners: dict[str, list[int]] = {}
-    for chosen in boards.values():
-        for rank, score in zip(scores.ranks(chosen), chosen, strict=True):
-            learners.setdefault(score.learner, []).append(rank)
     cell = lambda *pair: short(best[pair].means["loss"]) if pair in best else ""
     rows = [
-        [learner, f"{np.mean(own):.2f}", *(cell(dataset, learner) for dataset in boards)]
-        for learner, own in sorted(learners.items(), key=lambda item: float(np.mean(item[1])))
+        [learner, f"{rank:.2f}", *(cell(dataset, learner) for dataset in boards)]
+        for learner, rank in scores.ranking(best).items()
     ]
     head = columns("learner", ["mean rank", *boards])
-    return Table("All data sets", head, rows, "Mean loss of the best configuration on each.")
+    return Table(
+        "Mean ranks and losses", head, rows, "Mean loss of the best configuration on each."
+    )
 
 
 def leaderboards(best: Winners, everything: list[Score] | None = None) -> list[Table]:
@@ -124,12 +122,14 @@ def theorem_table(certificates: pa.Table) -> Table | None:
     if not grouped:
         return None
     rows = [[*about, verdict_text(runs), *_sides(runs)] for about, runs in grouped.items()]
-    numbers = ["left side", "right side", "least slack", "median tightness", "largest tightness"]
+    numbers = ["left side", "right side", "published bound"]
+    numbers += ["least slack", "median tightness", "largest tightness"]
     note = (
         "Theorems are checked on the run shown, in its precision. Numbers are of the runs that "
         "meet the conditions. Slack is right side minus left side, the smallest over all rounds; "
         "both sides are those after the last round of the run with the smallest slack. Tightness "
-        "is the largest ratio left / right; 1 means that the bound was attained. Where a run "
+        "is the largest ratio left / right; 1 means that the bound was attained. The published "
+        "bound is the right side in the looser form of the source, if it has one. Where a run "
         "breaks a condition, the theorem says nothing about it."
     )
     head = columns("data set, learner, name, theorem, verdict", numbers)
@@ -184,11 +184,12 @@ def _why(each: str, runs: list[dict]) -> str:
 def _sides(runs: list[dict]) -> list[str]:
     judged = [run for run in runs if verdict(run) not in (LOST, NOT_MET)]
     if not judged:
-        return [""] * 5
+        return [""] * 6
     worst = min(judged, key=lambda run: run["slack"])
     slack = max(worst["slack"], 0.0) if verdict(worst) == HOLDS else worst["slack"]
     tightness = [run["tightness"] for run in judged]
-    numbers = [worst["left"], worst["right"], slack, float(np.median(tightness)), max(tightness)]
+    sides = [worst["left"], worst["right"], worst["published"]]
+    numbers = [*sides, slack, float(np.median(tightness)), max(tightness)]
     return ["∞" if number == math.inf else short(number) for number in numbers]
 
 
@@ -205,9 +206,10 @@ def divergence_table(everything: list[Score], curves: pa.Table) -> Table | None:
     head = columns("data set, learner", ["diverged"])
     head += columns("the first of them, loss not finite", ["mean loss before"]) + columns("which")
     note = (
-        "A configuration diverged if its loss is not a finite number in some round of some seed. "
-        "The rounds are those between which the curve of the loss ends; the first of them is the "
-        "configuration that diverged earliest."
+        "A configuration diverged if its loss is not a finite number in some round of some seed, "
+        "or in the mean more than ten times that of the baseline, or of the median learner where "
+        "no baseline was played. The rounds are those between which the curve of the loss ends; "
+        "the first of them is the configuration that diverged earliest."
     )
     return Table("Configurations that diverged", head, rows, note)
 
@@ -238,7 +240,7 @@ def _first_divergence(curves: pa.Table, lost: list[Score]) -> tuple[str, str, st
     (after, until, level), first = min(found, key=lambda one: (one[0][1], one[1].configuration))
     name = configuration(first.hyperparameters) or "no numbers"
     if math.isinf(until):
-        return name, "", ""
+        return name, "always finite", short(first.means["loss"])
     where = f"in round {until:,.0f}"
     if until - after > 1:
         where = f"between rounds {after + 1:,.0f} and {until:,.0f}"
@@ -318,7 +320,7 @@ def class_error_tables(found: Confusions) -> Iterator[Table]:
 
 
 def time_table(table: pa.Table, outside: float) -> Table | None:
-    """Seconds by part, summed over seeds; what no part counts is in the column "other".
+    """Times by part, summed over seeds; what no part counts is in the column "other".
 
     outside: the seconds of the run outside its jobs.
     """
@@ -332,7 +334,7 @@ def time_table(table: pa.Table, outside: float) -> Table | None:
     lines = [[*line, max(line[0] - sum(line[1:]), 0.0)] for line in lines]
     total = [sum(column) for column in zip(*lines, strict=True)]
     names = ["compiling" if part == "compiled_seconds" else part[: -len(PART)] for part in parts]
-    names = ["seconds", *names, *(["other"] if total[-1] > 1e-3 * total[0] else [])]
+    names = ["time", *names, *(["other"] if total[-1] > 1e-3 * total[0] else [])]
     show = lambda line: [_seconds(value) for value in line[: len(names)]]
     rows = [
         [row["dataset"], row["learner"], *show(line), _count(row["rounds_per_second_mean"])]
@@ -345,8 +347,8 @@ def time_table(table: pa.Table, outside: float) -> Table | None:
         ["the run", "", _seconds(total[0] + outside), *blank],
     ]
     note = (
-        "Seconds are the sum over seeds; the columns after them are their parts, and add up to "
-        "them. Outside jobs the run prepares and stores them. A round is one round of one "
+        "Times are the sum over seeds; the columns after the first are its parts, and add up to "
+        "it. Outside jobs the run prepares and stores them. A round is one round of one "
         "configuration; rounds per second are those while playing."
     )
     head = columns("data set, learner", [*names, "rounds per second"])
@@ -354,7 +356,16 @@ def time_table(table: pa.Table, outside: float) -> Table | None:
 
 
 def _seconds(value: float) -> str:
-    return f"{value:.3g}" if value < 100 else f"{value:,.0f}"
+    """A time with its unit.
+
+    >>> _seconds(9.3e-5), _seconds(0.0042), _seconds(12.34), _seconds(600.0), _seconds(0.0)
+    ('93 us', '4.2 ms', '12.3 s', '10 min', '0 s')
+    """
+    sizes = ((3600.0, " h", 2.0), (60.0, " min", 2.0), (1.0, " s", 1.0), (1e-3, " ms", 1.0))
+    for size, unit, least in sizes:
+        if value >= least * size:
+            return f"{value / size:.3g}{unit}"
+    return f"{value * 1e6:.3g} us" if value > 0 else "0 s"
 
 
 def _count(value: float | None) -> str:
