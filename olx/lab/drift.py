@@ -107,16 +107,15 @@ def usual_metrics(task: Task) -> tuple[Metric, ...]:
     return task.usual or task.others[:1]
 
 
-def past(curve: Curve, task: Task) -> dict[str, Any]:
-    """The means over a run, and the losses of its last rounds."""
+def past(curve: Curve, task: Task, outcome: np.ndarray) -> dict[str, Any]:
+    """The means over a run with these outcomes, and the losses of its last rounds."""
     sums = {name: np.asarray(each, float) for name, each in curve.sums.items()}
     totals, squares = np.asarray(curve.total, float), sums["squared_loss"]
     rounds, before = int(curve.at[-1]), int(curve.at[0]) if len(curve.at) > 1 else 0
     last = [each[-1] - (each[0] if before else 0.0) for each in (totals, squares)]
     mean, square = (each / (rounds - before) for each in last)
-    means = metric_values(
-        usual_metrics(task), {name: each[-1] for name, each in sums.items()}, rounds
-    )
+    last_sums = {name: each[-1] for name, each in sums.items()}
+    means = metric_values(usual_metrics(task), last_sums, outcome)
     return {
         "loss": totals[-1] / rounds,
         **{name: float(value) for name, value in means.items()},

@@ -57,9 +57,13 @@ class Data(msgspec.Struct, kw_only=True, omit_defaults=True):
     expert_loss: the loss of forecasts: absolute or squared
     target: the column of the labels, by name or number; the last one
     group: the column that says which rows are one round: a query, or a sequence in order
+    id: the column that says which row is which, by name or number: no feature, but shown beside
+        the predictions of new rows
     categories: columns that hold words, even if they look like numbers
     fill: of missing values: mean, median, a number, or a table of one value per column; missing
         values are refused if left out
+    dates: parts: the year, month, day of the week and hour of a date are features, as numbers and
+        as sine and cosine of their place in the cycle; dates are refused if left out
     encoding: of a CSV file; UTF-8 if left out
     separator: of a CSV file; found if left out
     header: whether row 0 of a CSV file names the columns; found if left out
@@ -83,8 +87,10 @@ class Data(msgspec.Struct, kw_only=True, omit_defaults=True):
     expert_loss: str = "absolute"
     target: str | int | None = None
     group: str | int | None = None
+    id: str | int | None = None
     categories: list[str] = []
     fill: str | float | Tree | None = None
+    dates: Literal["parts"] | None = None
     encoding: str | None = None
     separator: str | None = None
     header: bool | None = None
@@ -173,7 +179,8 @@ class Experiment(msgspec.Struct, kw_only=True, omit_defaults=True):
     delay: rounds until a learner gets the feedback of a row; see `olx.meta.delayed`
     precision: of all numbers
     loss: of `olx list losses`; the usual one of the task
-    metrics: of `olx list metrics`, or mypackage.module:metric; the usual ones of the task
+    metrics: of `olx list metrics`, or mypackage.module:metric; the usual ones of the task. One with
+        an argument is a table: { name = "pinball", q = 0.9 }
     comparator: regret is against it: the best in hindsight, zero (uniform for experts), or
         truth
     radius: of the ball in which to search the best comparator
@@ -197,7 +204,7 @@ class Experiment(msgspec.Struct, kw_only=True, omit_defaults=True):
     delay: int = 0
     precision: Literal["float32", "float64"] = "float32"
     loss: str | Tree | None = None
-    metrics: list[str] | None = None
+    metrics: list[str | Tree] | None = None
     comparator: Literal["best", "zero", "truth"] | None = None
     radius: float | None = None
     shifts: int = 1

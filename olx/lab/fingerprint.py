@@ -73,7 +73,8 @@ def changes(then: Fingerprint, now: Fingerprint) -> Iterator[str]:
 
 def _keys(entry: Data | Player) -> Tree:
     """All keys of a table of the config, also those left out."""
-    own = [n for n in entry.__struct_fields__ if n not in ("label", "arguments", "unpack", "group")]
+    silent = "label", "arguments", "unpack", "group", "id", "dates"  # the rows say the rest
+    own = [name for name in entry.__struct_fields__ if name not in silent]
     if isinstance(entry, Data) and not entry.name.startswith("stream:"):
         own = [name for name in own if name not in ("name", "sha256", "thing")]  # the rows say it
     plain = {name: _plain(getattr(entry, name)) for name in own if name != "thing"}

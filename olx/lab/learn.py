@@ -116,7 +116,7 @@ def learn(
         after = before.after(state, losses.tolist())
         model.folder.save(after)
         task, past = TASKS[model.about["task"]], dict(model.about.get("past", {}))
-        means = metric_values(drift.usual_metrics(task), sums, len(losses))
+        means = metric_values(drift.usual_metrics(task), sums, y)
         last = drift.Losses(**past.pop("last", drift.losses_of([])._asdict()))
         alarm, said = drift.judgement(last, drift.losses_of(losses))
         return LearnedRows(
@@ -199,7 +199,7 @@ def _play(
     params = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), start)
     options: Tree = {"state": state, "record": metrics, "progress": False}
     done = olx.run(model.learner, model.loss, Rounds(x, y), params, **options)
-    sums = {name: np.sum(np.asarray(each, float)) for name, each in (done.trace or {}).items()}
+    sums = {name: np.sum(np.asarray(each, float), 0) for name, each in (done.trace or {}).items()}
     return done.state, np.asarray(done.losses, float), sums
 
 

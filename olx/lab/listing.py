@@ -20,7 +20,8 @@ from olx.lab.config import ConfigError, nearest
 from olx.lab.data import catalogue
 from olx.lab.data.given import generators
 from olx.lab.names import LOSS, MODULES, factories, optimizers, parameters
-from olx.lab.tasks.task import METRICS, TASKS
+from olx.lab.tasks.metrics import Metric
+from olx.lab.tasks.task import ALL_METRICS, TASKS
 from olx.mirrors.base import MirrorMap
 from olx.theorem import Theorem
 
@@ -52,7 +53,7 @@ def listing(what: str | None) -> str:
         "rules": lambda: _functions(BoostingRule),
         "losses": lambda: ((one.name, _loss_line(one.thing)) for one in _losses()),
         "theorems": lambda: _theorems(),
-        "metrics": lambda: ((name, _line(metric.round)) for name, metric in METRICS.items()),
+        "metrics": lambda: ((one.name, _metric_line(one)) for one in ALL_METRICS),
         "data": lambda: ((e.name, f"{e.task}: {e.what}") for e in catalogue().values()),
         "streams": lambda: ((name, _line(made)) for name, made in generators().items()),
     }
@@ -151,7 +152,7 @@ def _every() -> Iterator[Named]:
         yield from (Named(name, word, thing) for name, thing in factories(kind))
     yield from (Named(name, "optimizer of optax", make) for name, make in optimizers().items())
     yield from _losses()
-    yield from (Named(name, "metric", metric) for name, metric in METRICS.items())
+    yield from (Named(metric.name, "metric", metric) for metric in ALL_METRICS)
     yield from (Named(name, "data set", entry) for name, entry in catalogue().items())
     yield from (Named(name, "stream", make) for name, make in generators().items())
 
@@ -162,15 +163,24 @@ def _losses() -> Iterator[Named]:
             yield Named(name, "loss", thing)
 
 
+def _metric_line(metric: Metric) -> str:
+    return f"{_line(metric.definition)} For {', '.join(_tasks_with(metric))}."
+
+
+def _tasks_with(metric: Metric) -> list[str]:
+    return [name for name, task in TASKS.items() if metric in task.metrics]
+
+
 def _page(one: Named) -> str:
     if one.kind == "data set":
         entry = one.thing
         text = f"{entry.what} (task {entry.task})"
         return _joined(one, text, f'[[data]]\nname = "{one.name}"')
     if one.kind == "metric":
-        tasks = [name for name, task in TASKS.items() if one.thing in task.metrics]
-        text = f"{inspect.getdoc(one.thing.round) or ''}\n\nFor {', '.join(tasks)} data."
-        return _joined(one, text, f'metrics = ["{one.name}"]')
+        about = inspect.getdoc(one.thing.definition) or ""
+        text = f"{about}\n\nFor {', '.join(_tasks_with(one.thing))} data."
+        needed = f'{{ name = "{one.name}", q = 0.9 }}' if one.thing.takes_loss else f'"{one.name}"'
+        return _joined(one, text, f"metrics = [{needed}]")
     if not inspect.isfunction(one.thing):
         made: Any = one.thing
         text = inspect.getdoc(made.value_fn) or inspect.getdoc(inspect.getmodule(made.value_fn))

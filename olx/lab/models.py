@@ -34,7 +34,7 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet as pq
 from jax.tree_util import Partial
-from jaxtyping import Array, PyTree
+from jaxtyping import PyTree
 
 import olx
 from olx import _archive as archive
@@ -44,7 +44,7 @@ from olx.engine.savable import check_trust, is_in
 from olx.lab import drift, learned_models, store, user_factories
 from olx.lab.config import nearest
 from olx.lab.data.dataset import table_of
-from olx.lab.data.table import Table, outcomes_of
+from olx.lab.data.table import Table, ids_of, outcomes_of
 from olx.lab.experiment import Experiment, Tree
 from olx.lab.fingerprint import slug
 from olx.lab.jobs import Job, fill_in
@@ -52,7 +52,7 @@ from olx.lab.names import LOSS, make
 from olx.lab.prepare import DataCache, job_game
 from olx.lab.report.scores import Score, scores, winners
 from olx.lab.tasks import outcomes
-from olx.lab.tasks.metrics import metric_values
+from olx.lab.tasks.metrics import measure, metric_values
 from olx.lab.tasks.task import TASKS
 
 ABOUT = (  # what `olx predict` reads
@@ -221,7 +221,7 @@ def _play(
         "hyperparameters": score.hyperparameters,
         "seed": job.seed,
         "rounds": len(game.rounds.outcome),
-        "past": drift.past(done.curve, data.task),
+        "past": drift.past(done.curve, data.task, np.asarray(game.rounds.outcome)),
         "precision": experiment.precision,
         "task": data.task.name,
         "loss": experiment.loss or data.task.loss,
@@ -279,7 +279,9 @@ def predict(
     rows = table.apply(data, allow_unknown=allow_unknown).astype(about["precision"])
     with jax.enable_x64(about["precision"] == "float64"):
         actions = olx.predict(model.learner, model.state, rows)
-        columns = prediction_columns(table, about["loss"], actions)
+        ids = ids_of(table, Path(data))
+        columns = {} if ids is None else {table.id: ids}
+        columns |= prediction_columns(table, about["loss"], actions)
         judged, note = {}, ""
         if TASKS[about["task"]].read in JUDGED:
             try:
@@ -361,12 +363,12 @@ def _score(
     outcome = outcome if task.whole else outcome.astype(actions.dtype)
     value = jax.vmap(loss)(jnp.asarray(actions), jnp.asarray(outcome))
     metrics = drift.usual_metrics(task)
-
-    def measured(action: Array, seen: Array, paid: Array) -> dict[str, Array]:
-        feedback = Feedback(None, action, seen, Partial(loss), paid, None)
-        return {metric.name: metric.round(feedback) for metric in metrics}
-
-    found = jax.vmap(measured)(jnp.asarray(actions), jnp.asarray(outcome), value)
-    sums = {name: np.sum(each) for name, each in found.items()}
-    means = metric_values(metrics, sums, len(outcome))
+    measured = measure(metrics)
+    assert measured is not None  # the tasks that are judged have metrics
+    feedback = lambda action, seen, paid: Feedback(None, action, seen, Partial(loss), paid, None)
+    found = jax.vmap(lambda *each: measured(feedback(*each)))(
+        jnp.asarray(actions), jnp.asarray(outcome), value
+    )
+    sums = {name: np.sum(each, axis=0) for name, each in found.items()}
+    means = metric_values(metrics, sums, outcome)
     return {"loss": float(jnp.mean(value)), **{name: float(mean) for name, mean in means.items()}}

@@ -1,8 +1,9 @@
 """Play one job: all configurations of a learner on a data set in the order of a seed.
 
 Test rounds are played with weight 0, which changes no state: no learner learns from them. A sweep
-keeps no predictions, so the best configuration is played again to count which class was predicted
-for which; a prediction is that of the metrics, so there is one definition of a mistake.
+keeps no predictions, so with more than two classes the best configuration is played again to count
+which class was predicted for which; a prediction is that of the metrics, so there is one definition
+of a mistake. Two classes are counted while they are played.
 """
 
 import dataclasses
@@ -28,6 +29,7 @@ from olx.lab.experiment import Experiment
 from olx.lab.jobs import Job, Part
 from olx.lab.prepare import DataCache, Game, job_game
 from olx.lab.tables import Played
+from olx.lab.tasks.class_metrics import confusion
 from olx.lab.tasks.metrics import measure, metric_values
 from olx.streams.sparse_rows import SparseRows
 
@@ -120,21 +122,25 @@ def _play(part: Part, game: Game, limit: float, folder: Path) -> Played:
     assert curve is not None  # `keep` was given
     totals, sums, middle = curve.total, curve.sums, int(np.searchsorted(curve.at, cut))
     first = jax.tree.map(lambda rows: rows[:, middle], (totals, sums))
+    values = functools.partial(metric_values, game.metrics)
+    outcome, counts = np.asarray(rounds.outcome), None
+    if game.counts is not None:  # of the rows that are learned
+        counts = sums[game.counts.__name__][:, np.searchsorted(curve.at, learned)]
     if cut == length:
-        return Played(curve.at, totals, metric_values(game.metrics, first[1], length), {})
+        return Played(curve.at, totals, values(first[1], outcome), {}, counts)
     second = jax.tree.map(lambda rows, before: rows[:, -1] - before, (totals, sums), first)
     halves = [
-        {"loss": paid / rounds, **metric_values(game.metrics, measured, rounds)}
-        for (paid, measured), rounds in ((first, cut), (second, length - cut))
+        {"loss": paid / len(seen), **values(measured, seen)}
+        for (paid, measured), seen in ((first, outcome[:cut]), (second, outcome[cut:]))
     ]
     shown = slice(None if game.test is None else middle + 1)  # no curve of test rounds
-    return Played(curve.at[shown], totals[:, shown], *halves)
+    return Played(curve.at[shown], totals[:, shown], *halves, counts)
 
 
 def _run(part: Part, game: Game, rounds: Rounds, cut: int, place: Path | None) -> Run:
     options: Any = {
         "keep": functools.partial(_and_cut, game.keep, cut),
-        "measure": measure(game.metrics),
+        "measure": measure(game.metrics, game.counts),
         "checkpoint": None if place is None else olx.checkpoint(place),
         "progress": False if place is None else None,
     }
@@ -156,17 +162,25 @@ def _and_cut(keep: Keep, cut: int, start: int, stop: int) -> np.ndarray:
 def _confusions(job: Job, data: Dataset, game: Game, played: list[Played]) -> pa.Table:
     """The counts of the best configuration; no rows if it diverged, or outcomes are no classes."""
     best, total = tables.best(job, played)
-    if data.task.predicted is None or not np.isfinite(total):
+    if not np.isfinite(total):
         return tables.confusions(job, best, [], [])
     part, i = job.find(best)
-    done = olx.run(
-        part.learner(i), game.loss, game.rounds, game.start,
-        record=data.task.predicted, progress=False,
-    )  # fmt: skip
-    truth, predicted = np.asarray(game.rounds.outcome), np.asarray(done.trace)
-    real = truth >= 0  # padding of sequences is -1
-    pairs = np.stack([truth[real], predicted[real]], axis=1)
-    cells, counts = np.unique(pairs, axis=0, return_counts=True)
+    own = next(each for one, each in zip(job.parts, played, strict=True) if one is part)
+    if (sums := own.counts) is not None:
+        counted = confusion(sums[i])
+        cells = np.argwhere(counted)
+        counts = counted[tuple(cells.T)].astype(int)
+    elif data.task.predicted is not None:
+        done = olx.run(
+            part.learner(i), game.loss, game.rounds, game.start,
+            record=data.task.predicted, progress=False,
+        )  # fmt: skip
+        truth, predicted = np.asarray(game.rounds.outcome), np.asarray(done.trace)
+        real = truth >= 0  # padding of sequences is -1
+        pairs = np.stack([truth[real], predicted[real]], axis=1)
+        cells, counts = np.unique(pairs, axis=0, return_counts=True)
+    else:
+        return tables.confusions(job, best, [], [])
     called = [*_class_names(data), NO_CLASS]  # the class -1 is the last one
     rows = [(*cell, *(called[number] for number in cell)) for cell in cells.tolist()]
     return tables.confusions(job, best, rows, counts)
@@ -175,8 +189,9 @@ def _confusions(job: Job, data: Dataset, game: Game, played: list[Played]) -> pa
 def _class_names(data: Dataset) -> list[str]:
     """The names of the classes; their numbers if the data have no names."""
     known = data.table.labels.classes if data.table is not None else ()
-    if len(known) != data.classes:
-        return [str(number) for number in range(data.classes)]
+    count = data.classes or 2
+    if len(known) != count:
+        return [str(number) for number in range(count)] if data.classes else ["-1", "1"]
     return [f"{name:g}" if isinstance(name, float) else str(name) for name in known]
 
 

@@ -1,28 +1,29 @@
 """The jobs of an experiment on its data; what does not fit is refused before the first job."""
 
 import dataclasses
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import scipy.sparse
-from jaxtyping import PyTree
+from jaxtyping import Array, PyTree
 
 import olx
 from olx._refusal import in_words, own_name
-from olx.core import Learner, Loss, Rounds
+from olx.core import Feedback, Learner, Loss, Rounds
 from olx.engine.game import first_state
 from olx.keep import Keep
 from olx.lab import user_factories
 from olx.lab.config import ConfigError, nearest
 from olx.lab.data import Dataset, digest, load
+from olx.lab.data.column_notes import Note
 from olx.lab.experiment import Data, Experiment, Player, Tree
 from olx.lab.fingerprint import fingerprint
 from olx.lab.jobs import Job, fill_in, first_decision, learner_job
 from olx.lab.names import LOSS, make
-from olx.lab.tasks.metrics import Metric, user_metric
+from olx.lab.tasks.metrics import Metric, user_metric, with_loss
 from olx.lab.tasks.task import METRICS, TASKS, Task
 from olx.streams.checks import judge, needs_of
 
@@ -36,6 +37,7 @@ class Game(NamedTuple):
     rounds: Rounds
     start: PyTree  # the first decision
     metrics: tuple[Metric, ...]
+    counts: Callable[[Feedback], Array] | None  # of two classes, summed beside the metrics
     keep: Keep  # which rounds the curve keeps
     half: int | None = None  # where the second half begins, if it is judged separately
     test: Rounds | None = None  # `rounds`, and test rounds of weight 0 after them, if any
@@ -47,6 +49,7 @@ class DataCache:
     def __init__(self, experiment: Experiment):
         self._folder = experiment.data_folder
         self._last: tuple[Data, Dataset] | None = None
+        self.notes: dict[str, tuple[Note, ...]] = {}  # on the columns of each table
 
     def get(self, entry: Data, seed: int) -> Dataset:
         """A data set in the order of a seed."""
@@ -67,9 +70,12 @@ class DataCache:
         own = ("name", "label", "order", "rows")
         options = {k: getattr(entry, k) for k in entry.__struct_fields__ if k not in own}
         try:
-            return load(entry.name, self._folder, seed=seed, **options)
+            data = load(entry.name, self._folder, seed=seed, **options)
         except (ValueError, OSError) as error:
             raise ConfigError(f"data: {error}") from error
+        if data.notes:
+            self.notes[entry.label or entry.name] = data.notes
+        return data
 
 
 def prepare(experiment: Experiment, cache: DataCache) -> tuple[list[Job], Tree]:
@@ -78,7 +84,8 @@ def prepare(experiment: Experiment, cache: DataCache) -> tuple[list[Job], Tree]:
     Second come the digests per data set, of its rows (a stream: those of seed 0), and those of the
     files of factories and metrics outside the library.
     """
-    metrics = {name: find_metric(name) for name in experiment.metrics or []}
+    for given in experiment.metrics or []:
+        find_metric(given)
     if experiment.radius is not None and experiment.comparator != "best":
         raise ConfigError('radius: it is for the best comparator; give comparator = "best".')
     if experiment.delay < 0:
@@ -96,11 +103,13 @@ def prepare(experiment: Experiment, cache: DataCache) -> tuple[list[Job], Tree]:
         jobs += found
         digests[entry.label or entry.name] = rows
     tasks = {task for task, *_ in learners}
-    for name, metric in metrics.items():
-        meant = {task.name for task in TASKS.values() if metric in task.metrics}
+    for name in map(metric_name, experiment.metrics or []):
+        meant = {task.name for task in TASKS.values() if task.metric(name)}
         if meant and not meant & tasks:
             legal, given = (" and ".join(sorted(each)) for each in (meant, tasks))
-            raise ConfigError(f"metrics: {name} is for {legal} data, got {given}.")
+            fit = dict.fromkeys(each.name for task in sorted(tasks) for each in TASKS[task].metrics)
+            hint = f" These have {', '.join(fit)}." if fit else ""
+            raise ConfigError(f"metrics: {name} is for {legal} data, got {given}.{hint}")
     return jobs, digests | user_factories.digests(experiment.plain())
 
 
@@ -126,7 +135,8 @@ def jobs_on(
             learner_job(i, player, *sizes, delay=delay)
             for i, (player, delay) in enumerate(zip(players, delays, strict=False))
         ]
-    metrics = [find_metric(name) for name in experiment.metrics or [] if ":" in name]
+    metrics = [each for each in metrics_of(experiment, data.task) if each.user_fn is not None]
+    _check_readable(experiment, data)
     jobs = []
     for player, job in zip(players, learners[kind], strict=True):
         _check_fit(job, data, loss, rounds, metrics)
@@ -135,8 +145,19 @@ def jobs_on(
     return jobs, rows
 
 
-def find_metric(name: str) -> Metric:
-    """The metric that a config names; one with a colon is a function outside the library."""
+def metric_name(given: str | Tree) -> str:
+    """The name of a metric in a config, without its arguments."""
+    return str(given.get("name")) if isinstance(given, dict) else given
+
+
+def find_metric(given: str | Tree, task: Task | None = None) -> Metric:
+    """The metric that a config names; one with a colon is a function outside the library.
+
+    task: whose metric it is, if several tasks have one of this name.
+    """
+    name = metric_name(given)
+    table = given if isinstance(given, dict) else {}
+    arguments = {key: value for key, value in table.items() if key != "name"}
     if ":" in name:
         thing = user_factories.find("metrics", name)
         if not callable(thing) or not isinstance(thing, Hashable):
@@ -144,20 +165,45 @@ def find_metric(name: str) -> Metric:
             raise ConfigError(
                 f"metrics: {name} is a {kind}; name a function of an action and an outcome."
             )
-        return user_metric(name, thing)
-    if name not in METRICS:
+        found = user_metric(name, thing)
+    elif name in METRICS:
+        found = (task and task.metric(name)) or METRICS[name]
+    else:
         raise ConfigError(f"metrics: there is no {name}; {nearest(name, list(METRICS))}")
-    return METRICS[name]
+    if found.takes_loss:
+        make("metrics", {"name": name, **arguments}, *LOSS)  # refuses other arguments
+        return with_loss(found, tuple(arguments.items()))
+    if arguments:
+        raise ConfigError(f"metrics: {name} takes no arguments.")
+    return found
+
+
+def metrics_of(experiment: Experiment, task: Task) -> tuple[Metric, ...]:
+    """The metrics of a config that fit a task; the usual ones if it names none."""
+    if experiment.metrics is None:
+        return task.usual
+    fits = lambda name: ":" in name or task.metric(name) is not None
+    asked = [given for given in experiment.metrics if fits(metric_name(given))]
+    return tuple(find_metric(given, task) for given in asked)
+
+
+def _check_readable(experiment: Experiment, data: Dataset) -> None:
+    """Refuse a metric of scores that mean something else with the loss of the experiment."""
+    given = data.task.loss if experiment.loss is None else experiment.loss
+    loss = given.get("name") if isinstance(given, dict) else given
+    for metric in metrics_of(experiment, data.task):
+        if metric.losses and loss not in metric.losses:
+            legal = " or ".join(metric.losses)
+            raise ConfigError(
+                f"metrics: {metric.name} reads scores as those of loss = {legal}, on {data.name} "
+                f"it is {loss}; leave it out, or play that loss."
+            )
 
 
 def job_game(experiment: Experiment, job: Job, data: Dataset) -> Game:
     """The game that a job plays on the rows of `data`."""
     dtype = np.dtype(experiment.precision)
-    metrics = data.task.usual
-    if experiment.metrics is not None:
-        asked = map(find_metric, experiment.metrics)
-        legal = lambda metric: ":" in metric.name or metric in data.task.metrics
-        metrics = tuple(filter(legal, asked))
+    metrics, counts = metrics_of(experiment, data.task), data.task.counts
     start = first_decision(job, data, dtype)
     large = len(data) * data.width * dtype.itemsize > 1e6 * experiment.budget.memory
     blind = job.where == f"learners.{len(experiment.learners)}"  # the baseline
@@ -172,7 +218,7 @@ def job_game(experiment: Experiment, job: Job, data: Dataset) -> Game:
         learn, weight = data.rows(slice(cut)), (np.arange(len(data)) < cut).astype(dtype)
         test = as_rounds(data)._replace(weight=weight)
     keep = olx.keep.log_spaced(experiment.curve)
-    return Game(_loss(experiment, data), as_rounds(learn), start, metrics, keep, half, test)
+    return Game(_loss(experiment, data), as_rounds(learn), start, metrics, counts, keep, half, test)
 
 
 def _baseline(experiment: Experiment, task: Task) -> list[Player]:

@@ -7,6 +7,7 @@ it says what changed, and plays the jobs that depend on it.
 """
 
 import contextlib
+import json
 import os
 from collections.abc import Generator
 from pathlib import Path
@@ -14,11 +15,13 @@ from typing import Any
 
 import jax
 
+from olx import _archive as archive
 from olx._refusal import own_name
 from olx._terminal import as_line, progress_bar, say_aside
 from olx.engine import checkpoint
 from olx.lab import models, store, worker
 from olx.lab.config import ConfigError
+from olx.lab.data.column_notes import Note, as_lines
 from olx.lab.executors import Executor, check_executor, open_executor, submit_jobs
 from olx.lab.experiment import Experiment
 from olx.lab.jobs import Job
@@ -76,6 +79,8 @@ def run(
             opened = folder, experiment.text(), fingerprints, digests, environment(), force
             for line in open_result(*opened):
                 _say(line)
+            for line in _column_lines(folder, cache.notes):
+                _say(line)
             done = store.finished_jobs(folder)
             todo = [job for job in jobs if job.name not in done]
             played = 0.0
@@ -99,6 +104,17 @@ def run(
                 seconds = max(clock.lap("run") - played, 0.0)  # jobs may be side by side
                 add_seconds_outside_jobs(folder, seconds)
     return store.read(folder)
+
+
+def _column_lines(folder: Path, notes: dict[str, tuple[Note, ...]]) -> list[str]:
+    """Stores how columns were read, for the report; gives the lines for those that are new."""
+    place = folder / "columns.json"
+    known = json.loads(place.read_text()) if place.is_file() else {}
+    now = {name: [note._asdict() for note in each] for name, each in notes.items()}
+    if now != known:
+        archive.write_json(place, now)
+    new = [name for name in now if now[name] != known.get(name)]
+    return [line for name in new for line in as_lines(name, notes[name])]
 
 
 def _say(line: str) -> None:

@@ -83,6 +83,7 @@ class Played(NamedTuple):
     totals: np.ndarray  # cumulative losses there
     own: dict[str, np.ndarray]  # metrics by name
     test: dict[str, np.ndarray]
+    counts: np.ndarray | None  # of two classes: true, predicted, correct
 
 
 def configurations(job: Job, played: list[Played], rounds: int) -> pa.Table:

@@ -7,6 +7,7 @@ words.
 """
 
 import datetime
+import math
 import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
@@ -19,7 +20,10 @@ if TYPE_CHECKING:
     from narwhals.stable.v2 import Series
 
 Level = str | int | float | bool  # a label, or a word of a category; JSON keeps all of these
+PROBLEMS = 5  # of columns that one message says
 MISSING = ["", "?", "NA", "N/A", "#N/A", "n/a", "NaN", "nan", "NAN", "-NaN", "-nan", "NULL", "null"]
+_PLAIN, _GROUPS = r"\d+([.,]\d+)?", r"\d{1,3}([,.' \u00a0]\d{3})+([.,]\d+)?"
+_SIGNED = re.compile(rf"[-+]?\s*[$€£¥]?\s*[-+]?({_PLAIN}|{_GROUPS})\s*[%$€£¥]?")
 _TIME = r"\d\d:\d\d(:\d\d(\.\d+)?)?"
 _DATE = re.compile(rf"\d{{4}}-\d\d-\d\d([ T]{_TIME}(Z|[+-]\d\d(:?\d\d)?)?)?|{_TIME}")
 
@@ -34,8 +38,16 @@ def is_number(series: "Series") -> bool:
     return series.dtype.is_numeric() or series.dtype == narwhals.Boolean
 
 
+def holds_dates(series: "Series") -> bool:
+    """Whether all cells of a column are dates or times, at least one."""
+    if is_number(series):
+        return False
+    there = [cell for cell in cells_of(series) if cell is not None]
+    return bool(there) and all(map(_is_date, there))
+
+
 def refuse_kind(series: "Series", category: bool = False) -> None:
-    """Refuse a column that holds neither numbers nor words, such as dates.
+    """Refuse a column that holds neither numbers nor words, such as dates, or `$5`.
 
     category: whether dates count as words.
     """
@@ -51,22 +63,47 @@ def refuse_kind(series: "Series", category: bool = False) -> None:
         raise RefusedValue(f"column {series.name!r} holds no value; leave it out.")
     if series.dtype not in words and not (category and series.dtype in dates):
         raise RefusedValue(
-            f"column {series.name!r} holds {series.dtype}; make it a number or a word, "
-            "or leave it out."
+            f"column {series.name!r} holds {series.dtype}; make it a number or a word, or leave it "
+            + ('out; dates = "parts" makes numbers of it.' if series.dtype in dates else "out.")
         )
     if all(_is_date(cell) for cell in there):
         if category:
             return
         raise RefusedValue(
             f"column {series.name!r} holds dates, such as {str(there[0])!r}; make it a number, "
-            f"leave it out, or take all as words: categories = [{series.name!r}]."
+            f"leave it out, take all as words: categories = [{series.name!r}], or make numbers of "
+            'them: dates = "parts".'
         )
+    if not category and series.dtype in (narwhals.String, narwhals.Object):
+        _refuse_signs(series.name, {cell for cell in there if isinstance(cell, str)})
     for row, cell in enumerate(cells if series.dtype == narwhals.Object else ()):
         if cell is not None and not isinstance(cell, str):
             raise RefusedValue(
                 f"column {series.name!r} holds words and the "
                 f"{type(cell).__name__} {cell!r} in row {row}; make all of them of one kind."
             )
+
+
+def _refuse_signs(name: str, words: set[str]) -> None:
+    """Refuse a column of words of which most are numbers with other signs, such as 1,000 or $5.
+
+    What they mean is not always clear: 1,000 is 1 or 1000, and 12% is 12 or 0.12.
+    """
+    alike = [word for word in words if _SIGNED.fullmatch(word)]
+    odd = sorted(word for word in alike if not _is_float(word))
+    if odd and 2 * len(alike) > len(words):
+        raise RefusedValue(
+            f"column {name!r} holds numbers with other signs, such as {odd[0]!r}; write them with "
+            "digits and a decimal point alone, as 1234.5, leave the column out, or take all as "
+            f"words: categories = [{name!r}]."
+        )
+
+
+def _is_float(word: str) -> bool:
+    try:
+        return math.isfinite(float(word))
+    except ValueError:
+        return False
 
 
 def cells_of(series: "Series") -> list[Any]:
@@ -146,6 +183,16 @@ def missing_values(found: dict[str, np.ndarray]) -> ValueError:
         'fill them: fill = "mean" or "median", or a value per column, such as '
         f"{{ {next(iter(found))} = 0 }}."
     )
+
+
+def in_one_message(problems: Sequence[str]) -> str:
+    """The problems of all columns, five at most.
+
+    >>> in_one_message(["Column a is empty.", "Column b is empty."])
+    'Column a is empty. Also: Column b is empty.'
+    """
+    more = f" And {len(problems) - PROBLEMS} more." if len(problems) > PROBLEMS else ""
+    return " Also: ".join(problems[:PROBLEMS]) + more
 
 
 def short_list(values: Sequence[Level]) -> str:

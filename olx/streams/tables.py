@@ -10,6 +10,7 @@ The lab reads its files by the same rules; `olx.streams.cells` holds them.
 
 import dataclasses
 import json
+import warnings
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -26,6 +27,8 @@ from olx.streams.cells import (
     as_words,
     cells_of,
     complete_cells,
+    holds_dates,
+    in_one_message,
     is_number,
     missing_values,
     numbers_of,
@@ -33,6 +36,8 @@ from olx.streams.cells import (
     short_list,
     word_of,
 )
+from olx.streams.dates import date_features, part_names, parts_in
+from olx.streams.scales import SCALES, Scale, fit_scale, uneven_spreads
 
 if TYPE_CHECKING:
     from narwhals.stable.v2 import DataFrame, Series
@@ -50,13 +55,22 @@ class Column:
     name: str
     levels: tuple[Level, ...] | None = None  # the words of a category; None for numbers
     fill: Level | None = None  # replaces a missing value; None refuses it
+    parts: tuple[str, ...] = ()  # of dates, which `olx.streams.dates` makes numbers of
 
     @property
     def names(self) -> list[str]:
         """The names of its features."""
+        if self.parts:
+            return part_names(self.name, self.parts)
         if self.levels is None:
             return [self.name]
         return [f"{self.name}={level}" for level in self.levels]
+
+    def values(self, series: "Series") -> Values:
+        """The numbers or the words of a column of new rows."""
+        if self.parts:
+            return date_features(series, self.parts)
+        return (as_numbers if self.levels is None else as_words)(series, self.fill)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -86,6 +100,7 @@ class Columns:
     columns: tuple[Column, ...]
     target: Target | None = None
     named: bool = True  # whether the table names its columns; else they are found by number
+    scale: Scale = dataclasses.field(default_factory=Scale)  # of the features
 
     @property
     def names(self) -> list[str]:
@@ -105,11 +120,8 @@ class Columns:
         allow_unknown: a word that is in no level becomes zeros; False refuses it.
         """
         table = self._by_name(narwhals_frame(frame))
-        values: list[Values] = [
-            (as_numbers if column.levels is None else as_words)(table[column.name], column.fill)
-            for column in self.columns
-        ]
-        return features_of(self.columns, values, allow_unknown)
+        values = [column.values(table[column.name]) for column in self.columns]
+        return self.scale.apply(features_of(self.columns, values, allow_unknown))
 
     @public
     def outcome(self, frame: object) -> np.ndarray:
@@ -120,6 +132,11 @@ class Columns:
         if self.target.name not in table.columns:
             raise RefusedValue(f"the table has no column {self.target.name!r}.")
         return _outcomes(self.target, table[self.target.name])
+
+    def numbers_in(self, x: np.ndarray) -> tuple[list[str], np.ndarray]:
+        """The names and the features of the columns of numbers, without words and dates."""
+        plain = [not (one.levels or one.parts) for one in self.columns for _ in one.names]
+        return [name for name, own in zip(self.names, plain, strict=True) if own], x[:, plain]
 
     def to_json(self) -> str:
         return json.dumps(dataclasses.asdict(self))
@@ -150,7 +167,7 @@ def features_of(
     parts: list[np.ndarray] = []
     for column, each in zip(columns, values, strict=True):
         if column.levels is None:
-            parts.append(np.asarray(each)[:, None])
+            parts.append(np.reshape(each, (len(each), -1)))
             continue
         place = {word_of(level): i for i, level in enumerate(column.levels)}
         code = np.array([place.get(word, -1) for word in each], int)
@@ -173,7 +190,8 @@ def from_plain(tree: dict[str, Any]) -> Columns:
     """The record from a tree of dictionaries and lists."""
     columns = tuple(Column(**with_tuples(each)) for each in tree["columns"])
     target = None if tree["target"] is None else Target(**with_tuples(tree["target"]))
-    return Columns(columns, target, tree["named"])
+    scale = Scale(**with_tuples(tree.get("scale", {})))
+    return Columns(columns, target, tree["named"], scale)
 
 
 def with_tuples(tree: dict[str, Any]) -> dict[str, Any]:
@@ -196,20 +214,27 @@ def from_frame(
     features: Sequence[str] | None = None,
     categories: Sequence[str] = (),
     fill: Fill = None,
+    dates: str | None = None,
     positive: Level | Sequence[Level] | None = None,
     labels: bool = False,
+    scale: str = "none",
 ) -> Framed:
     """Make a stream from a table of pandas, polars, pyarrow, or another that narwhals reads.
 
     target: the column of outcomes. Numbers stay as they are. Two words, or Booleans, become -1 and
         +1: the larger one is +1. More words become classes 0, 1, 2, ... in their order.
     features: the columns to use; all but the target if None. A column of words becomes one feature
-        per word, Booleans become 0 and 1. Dates are refused.
+        per word, Booleans become 0 and 1.
     categories: columns of numbers or dates that are words too, such as a postcode.
     fill: replaces missing values: "mean" or "median" of the column, and its most frequent word; or
         one number for all columns of numbers; or a value per column. None refuses missing values.
+    dates: "parts" makes numbers of a column of dates: its year, month, day of the week and hour, as
+        `olx.streams.dates` says; None refuses dates.
     positive: the label, or the labels, that count as +1, against all others as -1.
     labels: True if the target is a class even where it is a number.
+    scale: of the features: "none", "rows" (each of length 1), "standard" (each column of mean 0 and
+        variance 1) or "maximum" (each column at most 1); `columns` applies it to new rows. Without
+        one there is a warning if a column of numbers spreads 1000 times as far as another one.
 
     >>> import pyarrow
     >>> table = {"age": [20, 30, 40], "city": ["Oslo", "Bonn", "Oslo"], "buys": ["no", "yes", "no"]}
@@ -232,14 +257,19 @@ def from_frame(
     _refuse_absent("features", names, table.columns)
     if target in names:
         raise RefusedValue(f"the target {target!r} is among the features.")
-    columns, values = fit_columns(table, names, categories, fill)
+    columns, values = fit_columns(table, names, categories, fill, dates)
     if len(table) == 0:
         raise RefusedValue("the table has no rows.")
     about = _fit_target(table[target], positive, labels)
-    found = Columns(columns, about)
+    if scale not in SCALES:
+        raise RefusedValue(f"scale must be one of {', '.join(SCALES)}, got {scale!r}.")
+    x = features_of(columns, values)
+    found = Columns(columns, about, scale=fit_scale(x, scale))
+    if scale == "none" and (said := uneven_spreads(*found.numbers_in(x))):
+        warnings.warn(f'from_frame: {said}; give scale = "standard".', stacklevel=3)
     whole = about.labels is not None and about.positive is None
     y = _outcomes(about, table[target])
-    return Framed(from_arrays(features_of(columns, values), y, labels=whole), found)
+    return Framed(from_arrays(found.scale.apply(x), y, labels=whole), found)
 
 
 def narwhals_frame(frame: object) -> "DataFrame":
@@ -260,7 +290,11 @@ def narwhals_frame(frame: object) -> "DataFrame":
 
 
 def fit_columns(
-    table: "DataFrame", names: Sequence[str], categories: Sequence[str], fill: Fill
+    table: "DataFrame",
+    names: Sequence[str],
+    categories: Sequence[str],
+    fill: Fill,
+    dates: str | None = None,
 ) -> tuple[tuple[Column, ...], list[Values]]:
     """The columns `names` of a table as they are there, their words and what fills gaps; and the
     values of each column, with gaps filled."""
@@ -271,18 +305,34 @@ def fit_columns(
         raise RefusedValue(
             f'fill must be "mean", "median", a number, or a value per column, got {fill!r}.'
         )
+    if dates not in (None, "parts"):
+        raise RefusedValue(f'dates must be "parts", or None to refuse them, got {dates!r}.')
     if not names:
         raise RefusedValue("there is no column of features.")
     gaps: dict[str, np.ndarray] = {}
     found: list[tuple[Column, Values]] = []
+    problems: list[str] = []
     for name in names:
-        series = table[name]
-        refuse_kind(series, category=name in categories)
-        words = name in categories or not is_number(series)
-        found.append((_fit_category if words else _fit_numbers)(series, fill, gaps))
+        try:
+            found.append(_fit_column(table[name], name in categories, fill, dates, gaps))
+        except RefusedValue as error:
+            problems.append(str(error))
     if gaps:
-        raise missing_values(gaps)
+        problems.append(str(missing_values(gaps)))
+    if problems:
+        raise RefusedValue(in_one_message(problems))
     return tuple(column for column, _ in found), [values for _, values in found]
+
+
+def _fit_column(
+    series: "Series", category: bool, fill: Fill, dates: str | None, gaps: dict[str, np.ndarray]
+) -> tuple[Column, Values]:
+    if dates and not category and holds_dates(series):
+        column = Column(series.name, parts=parts_in(series))
+        return column, column.values(series)
+    refuse_kind(series, category=category)
+    words = category or not is_number(series)
+    return (_fit_category if words else _fit_numbers)(series, fill, gaps)
 
 
 def _fit_numbers(

@@ -1,6 +1,7 @@
 """Data sets: where they come from, what is done to them, and what is refused."""
 
 import bz2
+import datetime
 import functools
 import gzip
 import hashlib
@@ -14,13 +15,16 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
 import scipy.sparse
 from stored import FOLDER, needs
 
-from olx.lab.data import catalogue, sources
+from olx.lab.data import catalogue, digest, sources
 from olx.lab.data import load as load_with_intercept
+from olx.lab.data.column_notes import Note, as_lines
+from olx.lab.data.table import Table, ids_of
 from olx.lab.tasks.task import BINARY
 from olx.streams.sparse_rows import SparseRows
 
@@ -508,3 +512,121 @@ def test_the_limit_of_unpacking_is_a_key(tmp_path):
         load(str(place), unpack=1e-3)
     with pytest.raises(ValueError, match="`unpack` must be positive, got -1"):
         load(str(place), unpack=-1)
+
+
+def frames(tmp_path, columns):
+    """One table as files and in memory."""
+    import pandas
+    import polars
+
+    table = pa.table(columns)
+    pyarrow.csv.write_csv(table, tmp_path / "t.csv")
+    pq.write_table(table, tmp_path / "t.parquet")
+    given = {"thing": pandas.DataFrame(columns)}, {"thing": polars.DataFrame(columns)}
+    yield from [(str(tmp_path / name), {}) for name in ("t.csv", "t.parquet")]
+    yield from (("frame", options) for options in given)
+
+
+@pytest.mark.parametrize(
+    "cells", [["1,000", "2,500"], ["$5", "6"], ["12%", "x", "3%"], ["€1.234,5"]]
+)
+def test_numbers_with_other_signs_are_no_words(tmp_path, cells):
+    columns = {"price": cells, "y": [float(i) for i in range(len(cells))]}
+    says = r"('price' holds numbers with other signs|holds '\$5' at row 0, column price)"
+    for name, given in frames(tmp_path, columns):
+        with pytest.raises(ValueError, match=says):
+            load(name, task="regression", target="y", **given)
+        words = load(name, task="regression", target="y", categories=["price"], **given)
+        assert words.width == len(cells)
+
+
+def test_a_comma_that_groups_or_divides_is_refused(tmp_path):
+    file = tmp_path / "m.csv"
+    file.write_text("a;y\n1,234;1\n2,000;2\n")
+    with pytest.raises(ValueError, match=r"'1,234' in column a, which may be 1.234 or 1234"):
+        load(str(file), task="regression")
+    file.write_text("a;y\n1,234;1,5\n2,000;2,5\n")  # the other column has decimal commas
+    assert load(str(file), task="regression").context[:, 0].tolist() == [1.234, 2.0]
+
+
+def test_an_id_is_no_feature_and_a_table_says_how_it_was_read(tmp_path):
+    rows = range(30)
+    columns = {
+        "customer": [f"{i:03}" for i in rows],
+        "name": [f"n{i}" for i in rows],
+        "age": [None if i % 10 == 0 else 1.0 + i % 3 for i in rows],
+        "one": [1] * 30,
+        "y": [i % 2 for i in rows],
+    }
+    wanted = {
+        "y": "labels",
+        "customer": "id, no feature",
+        "name": "word with 30 levels, like an id",
+        "age": "number, 3 missing filled with 2",
+        "one": "number, constant",
+    }
+    seen = set()
+    for name, given in frames(tmp_path, columns):
+        data = load(name, target="y", id="customer", fill="median", **given)
+        assert dict(data.notes) == wanted
+        assert data.table.names[-2:] == ["age", "one"]
+        seen.add(digest(data)["sha256"])
+    assert len(seen) == 1
+    data = load(str(tmp_path / "t.csv"), target="y", id="customer", fill=0)
+    kept = Table.from_json(data.table.to_json())
+    assert ids_of(kept, tmp_path / "t.csv").to_pylist()[:2] == ["000", "001"]
+    many = [(f"c{i}", "number") for i in range(42)]
+    assert as_lines("d", [Note(*each) for each in many])[-1] == "  and 30 more"
+    with pytest.raises(ValueError, match="'y' is the id, and labels or group too"):
+        load(str(tmp_path / "t.csv"), target="y", id="y")
+    with pytest.raises(ValueError, match="id is for a table"):
+        load("sklearn:iris", id="a")
+
+
+def test_dates_become_parts(tmp_path):
+    days = [datetime.datetime(2023, 12, 31, 18, 30), datetime.datetime(2024, 1, 1, 6)]
+    columns = {"at": days, "word": [str(day) + "+02:00" for day in days], "y": [0.0, 1.0]}
+    turn = lambda place, period: [
+        np.sin(2 * np.pi * place / period),
+        np.cos(2 * np.pi * place / period),
+    ]
+    wanted = [  # 31 December 2023 was a Sunday
+        [
+            23,
+            *turn(11, 12),
+            *turn(6, 7),
+            *turn(18.5, 24),
+            23,
+            *turn(11, 12),
+            *turn(6, 7),
+            *turn(16.5, 24),
+        ],
+        [24, *turn(0, 12), *turn(0, 7), *turn(6, 24), 24, *turn(0, 12), *turn(0, 7), *turn(4, 24)],
+    ]
+    options = {"task": "regression", "target": "y"}
+    seen = set()
+    for name, given in frames(tmp_path, columns):
+        with pytest.raises(ValueError, match='dates = "parts"'):
+            load(name, **options, **given)
+        data = load(name, dates="parts", **options, **given)
+        np.testing.assert_allclose(data.context, wanted, atol=1e-12)
+        assert data.notes[1].read_as == "date, as year, month, weekday, hour"
+        seen.add(digest(data)["sha256"])
+        kept = Table.from_json(data.table.to_json())
+        np.testing.assert_array_equal(kept.apply(str(tmp_path / "t.csv")), data.context)
+    assert len(seen) == 1
+    assert kept.names[:3] == ["at.year", "at.month.sin", "at.month.cos"]
+    (tmp_path / "t.csv").write_text("at,word,y\n2024-01-01,x,1\n")
+    with pytest.raises(ValueError, match="column 'word' holds 'x' in row 0, which is no date"):
+        kept.apply(str(tmp_path / "t.csv"))
+    (tmp_path / "t.csv").write_text("at,y\n2024-01-01,1\n,1\n")
+    with pytest.raises(ValueError, match="'at' holds no date in 1 of 2 rows, the first is row 1"):
+        load(str(tmp_path / "t.csv"), dates="parts", **options)
+
+
+def test_one_message_says_what_is_wrong_with_all_columns_of_a_file(tmp_path):
+    file = csv(tmp_path, "a,b,y\n1,2,1\nx,3,2\n2,?!,3\n")
+    with pytest.raises(
+        ValueError, match=r"'x' at row 1, column a.*Also: .*'\?!' at row 2, column b"
+    ):
+        load(file, task="regression")

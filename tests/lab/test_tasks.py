@@ -3,17 +3,20 @@
 import dataclasses
 from pathlib import Path
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+import sklearn.metrics as sk
 
 import olx
+from olx.core import Feedback
 from olx.lab.config import ConfigError, parse
 from olx.lab.data import catalogue, load
 from olx.lab.report.scores import scores, tuned_score, winners
 from olx.lab.run import run
 from olx.lab.tasks import baselines, task
-from olx.lab.tasks.metrics import Metric
+from olx.lab.tasks.metrics import Metric, measure, metric_values
 
 LAB = Path(olx.__file__).parent / "lab"
 
@@ -318,3 +321,176 @@ def test_the_baseline_is_the_best_constant_so_far():
     )
     ones = np.cumsum(classes) - classes
     np.testing.assert_allclose(np.exp(share[:, 1]), (ones + 0.5) / (np.arange(50) + 1), rtol=1e-5)
+
+
+def values(task, names, actions, outcome):
+    """The metrics of a task on these actions."""
+    metrics = tuple(task.metric(name) for name in names)
+    each = lambda action, seen: measure(metrics)(
+        Feedback(None, action, seen, None, jnp.zeros(()), None)
+    )
+    found = jax.vmap(each)(jnp.asarray(actions), jnp.asarray(outcome))
+    sums = {name: np.sum(np.asarray(rows, float), 0) for name, rows in found.items()}
+    return metric_values(metrics, sums, outcome)
+
+
+def test_metrics_of_two_classes_are_those_of_scikit_learn():
+    draw = np.random.default_rng(0)
+    y = np.where(draw.random(300) < 0.3, 1.0, -1.0).astype(np.float32)
+    scores = (y + 2 * draw.normal(size=300)).astype(np.float32)
+    scores[:20] = 0.0  # a tie is a mistake
+    predicted = np.where(y * scores > 0, y, -y)
+    share = 1 / (1 + np.exp(-scores.astype(float)))
+    count = np.minimum((15 * share).astype(int), 14)
+    error = sum(abs(np.sum((share - (y > 0))[count == b])) for b in range(15)) / 300
+    wanted = {
+        "accuracy": sk.accuracy_score(y, predicted),
+        "balanced_accuracy": sk.balanced_accuracy_score(y, predicted),
+        "f1": sk.f1_score(y, predicted),
+        "precision": sk.precision_score(y, predicted),
+        "recall": sk.recall_score(y, predicted),
+        "brier": sk.brier_score_loss(y, share, pos_label=1),
+        "calibration": error,
+    }
+    found = values(task.BINARY, wanted, scores, y)
+    for name, value in wanted.items():
+        np.testing.assert_allclose(found[name], value, rtol=1e-5, err_msg=name)
+    never = values(task.BINARY, ["precision", "f1", "balanced_accuracy"], 0 * y - 1, y)
+    assert never == {"precision": 0, "f1": 0, "balanced_accuracy": 0.5}
+
+
+@pytest.mark.parametrize("size", [1e-3, 1.0, 100.0])
+def test_ranks_of_two_classes_are_within_the_error_of_their_bins(size):
+    draw = np.random.default_rng(1)
+    y = np.where(draw.random(2000) < 0.2, 1.0, -1.0)
+    scores = (size * (y + 2 * draw.normal(size=2000))).astype(np.float32)
+    found = values(task.BINARY, ["auc", "average_precision"], scores, y)
+    place = np.arcsinh(scores / 1e-2) / np.arcsinh(1e6)
+    bins = np.clip(np.floor((1 + place) * 128), 0, 255)
+    worst, best = bins - 1e-3 * y, bins + 1e-3 * y  # the worst and the best order inside bins
+    for name, function in (
+        ("auc", sk.roc_auc_score),
+        ("average_precision", sk.average_precision_score),
+    ):
+        low, high = (function(y, order) for order in (worst, best))
+        exact = function(y, scores)
+        assert low <= exact <= high
+        assert abs(found[name] - exact) <= (high - low) / 2 + 1e-6
+    assert abs(found["auc"] - sk.roc_auc_score(y, scores)) < (1e-3 if size >= 1 else 0.1)
+
+
+def test_ranks_are_exact_where_no_bin_holds_two_scores():
+    y = np.where(np.random.default_rng(2).random(60) < 0.5, 1.0, -1.0)
+    scores = 1.15 ** np.random.default_rng(3).permutation(np.arange(60))
+    found = values(task.BINARY, ["auc", "average_precision"], scores, y)
+    np.testing.assert_allclose(found["auc"], sk.roc_auc_score(y, scores))
+    wanted = sk.average_precision_score(y, scores)
+    np.testing.assert_allclose(found["average_precision"], wanted)
+    scores[7] = np.nan
+    assert np.isnan(values(task.BINARY, ["auc"], scores, y)["auc"])
+    assert np.isnan(values(task.BINARY, ["auc"], scores[:7], np.ones(7))["auc"])
+
+
+def test_metrics_of_classes_are_means_over_the_classes_that_occur():
+    draw = np.random.default_rng(4)
+    y = draw.integers(0, 3, 200)  # class 4 occurs only as a prediction, class 3 never
+    scores = draw.normal(size=(200, 5)) + 1.5 * np.eye(5)[y]
+    scores[:, 3] = -9.0
+    predicted = scores.argmax(1)
+    options = {"average": "macro", "zero_division": 0}
+    wanted = {
+        "accuracy": sk.accuracy_score(y, predicted),
+        "balanced_accuracy": np.mean([np.mean(predicted[y == k] == k) for k in range(3)]),
+        "f1": sk.f1_score(y, predicted, **options),
+        "precision": sk.precision_score(y, predicted, **options),
+        "recall": sk.recall_score(y, predicted, **options),
+    }
+    found = values(task.MULTICLASS, wanted, scores, y)
+    for name, value in wanted.items():
+        np.testing.assert_allclose(found[name], value, err_msg=name)
+
+
+def test_metrics_of_numbers_are_those_of_scikit_learn():
+    draw = np.random.default_rng(5)
+    y = (100 + draw.normal(size=200)).astype(np.float32)
+    guess = (y + 0.3 * draw.normal(size=200)).astype(np.float32)
+    wanted = {
+        "mae": sk.mean_absolute_error(y, guess),
+        "rmse": sk.root_mean_squared_error(y, guess),
+        "mape": sk.mean_absolute_percentage_error(y, guess),
+        "r2": sk.r2_score(y, guess),
+    }
+    found = values(task.REGRESSION, wanted, guess, y)
+    for name, value in wanted.items():
+        np.testing.assert_allclose(found[name], value, rtol=1e-5, err_msg=name)
+    assert values(task.REGRESSION, ["r2"], y + 1, np.ones_like(y))["r2"] == 0
+
+
+@pytest.fixture
+def two_classes(tmp_path):
+    draw = np.random.default_rng(6)
+    x = draw.normal(size=(120, 2))
+    y = np.where(x @ [1.0, -1.0] + draw.normal(size=120) > 0, "yes", "no")
+    file = tmp_path / "mine.csv"
+    file.write_text(
+        "a,b,buys\n" + "".join(f"{a},{b},{c}\n" for (a, b), c in zip(x, y, strict=True))
+    )
+    learner = {"name": "ogd", "linear": True, "grid": {"eta": [0.1, 1.0]}}
+    data = {"name": str(file), "label": "mine", "order": "file"}
+    return {"baseline": False, "data": [data], "learners": [learner], "models": False}, x, y
+
+
+def test_two_classes_are_counted_while_they_are_played(two_classes, tmp_path):
+    tree, x, y = two_classes
+    names = ["error", "auc", "f1", "calibration"]
+    split = {"metrics": names, "protocol": "split", "precision": "float64", "budget": {"save": 0}}
+    result = run(parse({**tree, **split}), tmp_path / "r")
+    table, signs = result.configurations, np.where(y == "yes", 1.0, -1.0)
+    rows = np.hstack([x, np.ones((120, 1))])
+    for i, eta in enumerate((0.1, 1.0)):
+        w, scores = np.zeros(3), []
+        for t in range(120):
+            scores.append(w @ rows[t])
+            if t < 96:
+                w = w + eta * signs[t] * rows[t] / (1 + np.exp(signs[t] * scores[-1]))
+        for name, part in {"": slice(96), "test_": slice(96, None)}.items():
+            truth, seen = signs[part], np.array(scores[part])
+            f1 = sk.f1_score(truth, np.where(truth * seen > 0, truth, -truth))
+            np.testing.assert_allclose(table[f"{name}f1"][i].as_py(), f1)
+            auc = sk.roc_auc_score(truth, seen)
+            np.testing.assert_allclose(table[f"{name}auc"][i].as_py(), auc, atol=5e-3)
+    best = np.argmin(table["loss"].to_pylist())
+    cells = {
+        (c["truth_name"], c["predicted_name"]): c["count"] for c in result.confusions.to_pylist()
+    }
+    assert sum(cells.values()) == 96
+    assert sum(n for (a, _), n in cells.items() if a == "yes") == np.sum(y[:96] == "yes")
+    wrong = sum(n for (a, b), n in cells.items() if a != b)
+    assert wrong / 96 == pytest.approx(table["error"][int(best)].as_py())
+
+
+def test_a_quantile_is_measured_beside_another_loss(counts, tmp_path):
+    tree, _ = counts
+    data = [{**tree["data"][0], "task": "regression"}]
+    asked = ["mae", {"name": "pinball", "q": 0.5}]
+    given = {**tree, "data": data, "metrics": asked, "loss": "absolute"}
+    table = run(parse(given), tmp_path / "r").configurations
+    np.testing.assert_allclose(table["pinball(0.5)"].to_numpy(), table["loss"].to_numpy() / 2)
+    np.testing.assert_allclose(table["mae"].to_numpy(), table["loss"].to_numpy())
+
+
+@pytest.mark.parametrize(
+    ("changes", "says"),
+    [
+        ({"metrics": ["mae"]}, "mae is for regression data, got binary. These have error, .*auc"),
+        ({"metrics": ["brier"], "loss": "hinge"}, "brier reads scores as those of loss = logistic"),
+        ({"metrics": [{"name": "pinball"}]}, "metrics.*q"),
+        ({"metrics": [{"name": "auc", "q": 0.5}]}, "metrics: auc takes no arguments"),
+    ],
+)
+def test_a_metric_that_does_not_fit_is_refused(two_classes, changes, says):
+    from olx.lab.prepare import DataCache, prepare
+
+    experiment = parse({**two_classes[0], **changes})
+    with pytest.raises(ConfigError, match=says):
+        prepare(experiment, DataCache(experiment))

@@ -187,3 +187,34 @@ def test_an_intercept_is_a_last_feature_of_dense_and_sparse_rows():
     json.dumps(
         from_frame(pd.DataFrame({"a": pd.Categorical([3, 4]), "y": [1, 2]}), "y")[1].to_json()
     )
+
+
+@pytest.mark.parametrize("kind", ["rows", "standard", "maximum"])
+def test_a_scale_is_kept_for_new_rows(kind):
+    table = pa.table({"a": [1.0, 2.0, 6.0], "b": [3000.0, -4000.0, 0.0], "y": [1.0, 2.0, 3.0]})
+    x = np.array([[1.0, 3000.0], [2.0, -4000.0], [6.0, 0.0]])
+    wanted = {
+        "rows": x / np.linalg.norm(x, axis=1, keepdims=True),
+        "standard": (x - x.mean(0)) / x.std(0),
+        "maximum": x / [6.0, 4000.0],
+    }[kind]
+    rounds, columns = from_frame(table, "y", scale=kind)
+    np.testing.assert_allclose(rounds.context, wanted, rtol=1e-6)
+    kept = Columns.from_json(columns.to_json())
+    np.testing.assert_allclose(kept.apply(table.slice(1, 1)), wanted[1:2])
+    with pytest.warns(UserWarning, match=r"the spread of 'b' is 1e\+03 times that of 'a'"):
+        from_frame(table, "y")
+    with pytest.raises(ValueError, match="scale must be one of none, rows"):
+        from_frame(table, "y", scale="unit")
+
+
+def test_one_message_says_what_is_wrong_with_all_columns():
+    empty = {f"e{i}": pa.nulls(2) for i in range(5)}
+    table = pa.table({"a": ["$1", "$2"], **empty, "gap": [1.0, None], "y": [0.0, 1.0]})
+    says = r"'a' holds numbers with other signs.* Also: column 'e3' holds no value.*And 2 more\."
+    with pytest.raises(ValueError, match=says) as caught:
+        from_frame(table, "y")
+    assert str(caught.value).startswith("from_frame: ")
+    both = table.select(["a", "gap", "y"])
+    with pytest.raises(ValueError, match=r"'a' holds numbers.* Also: values are missing in.*'gap'"):
+        from_frame(both, "y")

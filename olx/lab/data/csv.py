@@ -10,6 +10,7 @@ import csv
 import io
 import itertools
 import mmap
+import re
 from collections.abc import Collection
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -20,10 +21,11 @@ import pyarrow.compute
 import pyarrow.csv as arrow_csv
 
 from olx.lab.data.unpacking import COMPRESSED, pieces
-from olx.streams.cells import MISSING
+from olx.streams.cells import MISSING, in_one_message
 
 pc: Any = pyarrow.compute  # its functions are made when it is imported
 _SAMPLE, _BLOCK = 1 << 16, 1 << 20  # bytes; a block stays in the cache
+_THOUSANDS = re.compile(r"[-+]?[1-9]\d{0,2},\d{3}")
 _SEPARATORS = (",", ";", "\t", "|")
 
 Bytes = bytes | mmap.mmap
@@ -77,10 +79,20 @@ def read_csv(
         raise _not_decoded(path, data, encoding)
     if isinstance(labels, int) and -len(names) <= labels < len(names):
         labels = names[labels]
-    columns = [
-        column if name in words else _typed(path, name, column, separator, name == labels)
-        for name, column in zip(names, map(_stripped, table.columns), strict=True)
-    ]
+    texts = list(map(_stripped, table.columns))
+    if separator != ",":
+        _refuse_unclear(path, {n: c for n, c in zip(names, texts, strict=True) if n not in words})
+    columns, problems = [], []
+    for name, column in zip(names, texts, strict=True):
+        try:
+            typed = (
+                column if name in words else _typed(path, name, column, separator, name == labels)
+            )
+            columns.append(typed)
+        except ValueError as error:
+            problems.append(str(error))
+    if problems:
+        raise ValueError(in_one_message(problems))
     return pa.table(columns, names=names), named
 
 
@@ -221,6 +233,27 @@ def _typed(
     raise ValueError(
         f'{where}; encode it as a number, or give categories = ["{name}"] to take all as words.'
     )
+
+
+def _refuse_unclear(path: Path, columns: dict[str, pa.ChunkedArray]) -> None:
+    """Refuse commas that may be decimal ones or group thousands, in a file that does not say."""
+    unclear = ""
+    for name, column in columns.items():
+        if not pa.types.is_string(column.type):
+            continue
+        cells = [cell for cell in pc.unique(column).to_pylist() if cell is not None]
+        commas = [cell for cell in cells if "," in cell]
+        if not commas or any(number(cell.replace(",", ".")) is None for cell in cells):
+            continue
+        if not all(_THOUSANDS.fullmatch(cell) for cell in commas):
+            return  # one decimal comma says what the others are
+        unclear = unclear or (
+            f"{path} holds {commas[0]!r} in column {name}, which may be "
+            f"{commas[0].replace(',', '.')} or {commas[0].replace(',', '')}; write all with a "
+            f'decimal point, or give categories = ["{name}"] to take all as words.'
+        )
+    if unclear:
+        raise ValueError(unclear)
 
 
 def _bytes(path: Path, unpack: float | None) -> Bytes:

@@ -15,6 +15,7 @@ from jax.typing import DTypeLike
 from jaxtyping import PyTree
 
 from olx.core import Rounds
+from olx.lab.data.column_notes import Note
 from olx.lab.data.files import Reading, Rows, other_columns
 from olx.lab.data.table import (
     Binarize,
@@ -22,11 +23,11 @@ from olx.lab.data.table import (
     Table,
     chosen_labels,
     fit_labels,
-    fit_scale,
     with_bias,
 )
 from olx.lab.tasks import outcomes
 from olx.lab.tasks.task import BINARY, TASKS, Task
+from olx.streams.scales import fit_scale, uneven_spreads
 from olx.streams.sparse_rows import sparse_rows
 
 
@@ -44,6 +45,7 @@ class Dataset:
     classes: int = 0  # the number of classes; 0 if outcomes are no classes
     table: Table | None = None  # the way from the file to these rows; None if there are no
     # features, or a round has several rows
+    notes: tuple[Note, ...] = ()  # how the columns of a table were read
 
     def __len__(self) -> int:
         return len(self.outcome)
@@ -172,7 +174,12 @@ def prepare(
         labels,
         reading.encoding,
         rows.first,
+        rows.id,
     )
+    notes = rows.notes
+    if rows.columns is not None and scale == "none":
+        said = uneven_spreads(*rows.columns.numbers_in(x))
+        notes += (Note("scale", f'none; {said}: give scale = "standard"'),) if said else ()
     x = with_bias(table.scale.apply(x), table.bias)
     if task.gather is not None:
         if rows.group is None and rows.columns is not None:
@@ -183,7 +190,7 @@ def prepare(
         (x, outcome), table = task.gather(place, x, outcome, rows.group), None
     train = rows.train if len(outcome) == rows.x.shape[0] else None  # it counts rows, not groups
     classes = classes_in(task, outcome)
-    return Dataset(name, task, x, outcome, train, classes=classes, table=table)
+    return Dataset(name, task, x, outcome, train, None, classes, table, notes)
 
 
 def _guess(place: str, y: np.ndarray, bare: list[str]) -> Task:

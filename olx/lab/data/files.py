@@ -18,6 +18,7 @@ import scipy.sparse
 
 from olx._refusal import RefusedValue, own_name
 from olx.lab.config import nearest
+from olx.lab.data.column_notes import Note, note_of
 from olx.lab.data.csv import read_csv, refuse_twins
 from olx.lab.data.svmlight import SVMLIGHT, query_ids, read_svmlight
 from olx.lab.data.unpacking import COMPRESSED, check_npz, check_size
@@ -40,9 +41,11 @@ class Reading(NamedTuple):
 
     target: str | int | None = None
     group: str | int | None = None
+    id: str | int | None = None
     without: Sequence[int | str] = ()
     categories: Sequence[str] = ()
     fill: Fill = None
+    dates: str | None = None
     encoding: str | None = None
     separator: str | None = None
     header: bool | None = None
@@ -64,6 +67,8 @@ class Rows(NamedTuple):
     target: str = ""  # the name of the column of labels, if it has one
     labels: tuple[Level, ...] = ()  # those of the columns of `y`, if they are known
     first: int | None = None  # the index of the first feature in an svmlight file
+    id: str = ""  # the name of a column that says which row is which
+    notes: tuple[Note, ...] = ()  # how each column of a table was read
 
 
 def read_file(path: Path, reading: Reading, sha256: str | None = None) -> Rows:
@@ -85,7 +90,8 @@ def read_file(path: Path, reading: Reading, sha256: str | None = None) -> Rows:
             )
             group = query_ids(path) if reading.grouped else None
             return Rows(x, y, group=group, labels=labels, first=first)
-        return frame_rows(str(path), *read_frame(path, reading, reading.categories), reading)
+        words = [*reading.categories, *([reading.id] if isinstance(reading.id, str) else [])]
+        return frame_rows(str(path), *read_frame(path, reading, words), reading)
     except MemoryError as error:
         raise ValueError(
             f"{path} does not fit into memory; give fewer rows, or sparse ones."
@@ -188,14 +194,18 @@ def frame_rows(place: str, frame: object, named: bool, reading: Reading) -> Rows
     with own_name(place):
         table = narwhals_frame(frame)
         names = list(table.columns)
-        target = group = None
+        target = group = known = None
         if reading.labelled or reading.target is not None:
             target = names[_column(place, reading.target, names, named)]
         if reading.group is not None:
             group = names[_column(place, reading.group, names, named)]
         if group is not None and group == target:
             raise ValueError(f"{place}: the column {group!r} is both the labels and the group.")
-        names = [name for name in names if name not in (target, group)]
+        if reading.id is not None:
+            known = names[_column(place, reading.id, names, named)]
+        if known is not None and known in (target, group):
+            raise ValueError(f"{place}: the column {known!r} is the id, and labels or group too.")
+        names = [name for name in names if name not in (target, group, known)]
         if not names:
             raise ValueError(f"{place} has one column, the labels; there must be a feature.")
         for each in reading.without:
@@ -207,11 +217,21 @@ def frame_rows(place: str, frame: object, named: bool, reading: Reading) -> Rows
         left = {names[each] if isinstance(each, int) else each for each in reading.without}
         names = [name for name in names if name not in left]
         _refuse_counter(place, table, names)
-        found, values = fit_columns(table, names, reading.categories, reading.fill)
+        found, values = fit_columns(table, names, reading.categories, reading.fill, reading.dates)
         columns = Columns(found, None, named)
         y = None if target is None else labels_of(table[target])
         ids = None if group is None else _group_numbers(table[group])
-        return Rows(features_of(found, values), y, group=ids, columns=columns, target=target or "")
+        apart = {target: "labels", group: "group", known: "id, no feature"}
+        notes = tuple(Note(name, role) for name, role in apart.items() if name is not None)
+        notes += tuple(
+            note_of(table[column.name], column, each)
+            for column, each in zip(found, values, strict=True)
+        )
+        notes += tuple(Note(str(name), "left out") for name in sorted(left))
+        return Rows(
+            features_of(found, values), y, group=ids, columns=columns, target=target or "",
+            id=known or "", notes=notes,
+        )  # fmt: skip
 
 
 def labels_of(series: "Series", what: str = "label") -> np.ndarray:

@@ -31,10 +31,11 @@ from olx.lab.config import ConfigError, nearest
 from olx.lab.data.dataset import Dataset, prepare
 from olx.lab.data.files import SUFFIXES, Reading, Rows, file_digest, read_file, rows_with_labels
 from olx.lab.data.given import call_loader, generate, given_rows, stream_dataset
-from olx.lab.data.table import SCALES, Binarize
+from olx.lab.data.table import Binarize
 from olx.lab.experiment import Experiment
 from olx.lab.tasks import task as tasks
 from olx.streams import Stream
+from olx.streams.scales import SCALES
 from olx.streams.tables import Fill
 
 SCHEMES = ("http", "https", "libsvm", "openml", "sklearn", "stream")
@@ -80,8 +81,10 @@ def load(
     expert_loss: str = "absolute",
     target: str | int | None = None,
     group: str | int | None = None,
+    id: str | int | None = None,
     categories: Sequence[str] = (),
     fill: Fill = None,
+    dates: str | None = None,
     encoding: str | None = None,
     separator: str | None = None,
     header: bool | None = None,
@@ -106,10 +109,14 @@ def load(
     target: the column of the labels of a table, by name or number; the last one if None.
     group: the column of a table, by name or number, that says which rows are one round: the query
         of a ranking, or the sequence of a chain, with its rows in order. It is no feature.
+    id: the column of a table, by name or number, that says which row is which. It is no feature;
+        predictions carry it.
     categories: columns of a table that hold words, even if these look like numbers or dates. A
         column of words becomes one feature per word.
     fill: replaces missing values of a table: "mean" or "median" of the column, and its most
         frequent word; a number; or a value per column. None refuses missing values.
+    dates: "parts" makes numbers of a column of dates: its year, month, day of the week and hour;
+        None refuses dates. See `olx.streams.dates`.
     encoding, separator, header: of a CSV file; None is UTF-8, and finds the others.
     unpack: the most megabytes that a compressed file may become; None is 64, or 100 times its size
         up to 8000.
@@ -132,12 +139,13 @@ def load(
     is_function = user_factories.FORM.fullmatch(name) and name.partition(":")[0] not in SCHEMES
     if thing is None and is_function:
         thing, arguments = call_loader(name, arguments or {}), None
-    reading = Reading(target, group, without, categories, fill, encoding, separator, header, unpack)
+    own = target, group, id, without, categories, fill, dates, encoding, separator, header, unpack
+    reading = Reading(*own)
     if name.startswith("stream:") or isinstance(thing, Rounds | Stream):
         options = {"task": task, "binarize": binarize, "sha256": sha256, "labels": labels}
         options |= {"bias": bias or None, "center_target": center_target or None}
         options |= {"scale": None if scale == "none" else scale}
-        options |= dict(zip(Reading._fields, reading[:9], strict=False))
+        options |= dict(zip(Reading._fields, own, strict=False))
         for word, value in options.items():
             if value is not None and value not in ((), []):
                 raise ValueError(f"{name} is generated and takes no {word}; only arguments.")
@@ -158,6 +166,8 @@ def load(
         raise ValueError(f"{name}: only a stream takes arguments.")
     if group is not None and rows.columns is None:
         raise ValueError(f"{name}: group is for a table; other files hold the groups as qid.")
+    if id is not None and rows.columns is None:
+        raise ValueError(f"{name}: id is for a table; the rows of other files have no names.")
     place = name if entry.what else str(entry.name)
     data = prepare(
         name,

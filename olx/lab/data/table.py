@@ -8,13 +8,6 @@ intercept, and the labels. `to_json` writes it, `from_json` reads it.
     x = Table.from_json(text).apply("new.csv")      # with or without the column of labels
     table.predictions(olx.predict(learner, state, x))
     outcomes_of(table, Path("new.csv"), None)       # if the column of labels is there
-
-Features are scaled in one of these ways:
-
-none       as they are
-rows       each row of length 1
-standard   each column of mean 0 and variance 1; uses all rows, makes sparse rows dense
-maximum    each column divided by its largest absolute value; uses all rows, keeps zeros
 """
 
 import dataclasses
@@ -42,50 +35,10 @@ from olx.lab.data.files import (
 from olx.lab.tasks import outcomes
 from olx.lab.tasks.task import TASKS, Task
 from olx.streams.cells import Level
+from olx.streams.scales import Scale
 from olx.streams.tables import Columns, from_plain, narwhals_frame, with_tuples
 
 Binarize = float | str | bool | Sequence[float | str] | None  # the labels that count as +1
-SCALES = ("none", "rows", "standard", "maximum")
-
-
-@dataclasses.dataclass(frozen=True)
-class Scale:
-    """One of the scales above, with the numbers of the columns, so that new rows get the same."""
-
-    kind: str = "none"
-    shift: tuple[float, ...] = ()  # subtracted from each column; none if empty
-    size: tuple[float, ...] = ()  # divides each column after that; none if empty
-
-    def apply(self, x: Matrix) -> Matrix:
-        """The rows `x`, scaled."""
-        if self.kind == "rows":
-            squares = x.multiply(x).sum(1) if scipy.sparse.issparse(x) else (x * x).sum(1)
-            inverse = 1 / _or_one(np.sqrt(np.asarray(squares).reshape(-1)))
-            if scipy.sparse.issparse(x):
-                return (scipy.sparse.diags_array(inverse) @ x).tocsr()
-            return x * inverse[:, None]
-        if self.shift:
-            return (outcomes.dense(x) - np.array(self.shift)) / np.array(self.size)
-        if self.size:
-            inverse = 1 / np.array(self.size)
-            return (
-                (x @ scipy.sparse.diags_array(inverse)).tocsr()
-                if scipy.sparse.issparse(x)
-                else x * inverse
-            )
-        return x
-
-
-def fit_scale(x: Matrix, kind: str) -> Scale:
-    """The scale of this kind for the columns of the rows `x`."""
-    if kind == "maximum":
-        most = abs(x).max(0)
-        most = np.asarray(most.todense() if scipy.sparse.issparse(most) else most).reshape(-1)
-        return Scale(kind, (), tuple(_or_one(most).tolist()))
-    if kind == "standard":
-        x = outcomes.dense(x)
-        return Scale(kind, tuple(x.mean(0).tolist()), tuple(_or_one(x.std(0)).tolist()))
-    return Scale(kind)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -120,6 +73,7 @@ class Table:
     labels: Labels = dataclasses.field(default_factory=Labels)
     encoding: str | None = None  # of a CSV file that is not UTF-8
     first: int | None = None  # the index of the first feature in svmlight files; found if None
+    id: str = ""  # the column that says which row is which; empty if there is none
 
     @property
     def names(self) -> list[str]:
@@ -231,6 +185,14 @@ def fit_labels(task: Task, rows: Rows, binarize: Binarize) -> Labels:
     return Labels(name, (other[0] if len(other) == 1 else f"not {one}", one), signs)
 
 
+def ids_of(table: Table, path: Path) -> pa.ChunkedArray | None:
+    """What the rows of a file are called; None if its table has no column for that."""
+    if not table.id or not is_table(path):
+        return None
+    frame = read_frame(path, Reading(encoding=table.encoding), [table.id])[0]
+    return frame[table.id] if table.id in frame.column_names else None
+
+
 def outcomes_of(table: Table, path: Path, binarize: Binarize) -> np.ndarray | None:
     """The outcomes of the rows of a file; None if it holds no labels.
 
@@ -291,7 +253,3 @@ def with_bias(x: Matrix, bias: bool) -> Matrix:
 def _plain(label: Level) -> Level:
     """A label as JSON keeps it; whole numbers are integers."""
     return int(label) if isinstance(label, float) and label.is_integer() else label
-
-
-def _or_one(size: np.ndarray) -> np.ndarray:
-    return np.where(size > 0, size, 1.0)

@@ -1,12 +1,16 @@
 """Metrics of a run besides its loss; `olx.lab.tasks.task` says which task has which metrics.
 
-A metric is one number per round, summed over rounds while they are played. A metric of a user is a
-function of an action and an outcome, which a config names `mypackage.module:metric`: its mean is
-shown, and less is better.
+A metric is a sum over rounds, of one number or of an array per round, and a function of that sum.
+So it needs no memory of the rounds, and is swept and resumed as the loss is. The usual function is
+the mean. `olx.lab.tasks.class_metrics` holds those of scores and classes.
+
+A metric of a user is a function of an action and an outcome, which a config names
+`mypackage.module:metric`: its mean is shown, and less is better.
 """
 
 import functools
 import inspect
+import sys
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
@@ -14,32 +18,42 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, PyTree
 
-from olx import ranking
+from olx import losses, ranking
 from olx._cache import cached
 from olx.core import Feedback
 from olx.lab.config import ConfigError
-from olx.losses.margin import hot, mistaken, rival
+from olx.losses.margin import mistaken
+from olx.losses.score import ScoreLoss
 from olx.structured.chain import viterbi
 
 
-def mean(total: np.ndarray, rounds: int) -> np.ndarray:
-    return total / rounds
-
-
-def growth(total: np.ndarray, rounds: int) -> np.ndarray:
-    return np.exp(total)
-
-
 class Metric(NamedTuple):
-    round: Callable[[Feedback], Array]  # the number of a round; its name names the metric
-    of: Callable[[np.ndarray, int], np.ndarray] = mean  # (sum, number of rounds) -> metric
+    round: Callable[[Feedback], Array]  # what a round adds to the sum
+    of: Callable[[np.ndarray, np.ndarray], np.ndarray] | None = None  # (sum, outcomes) -> metric;
+    # its name names the metric; None for the mean, which `round` names
     rising: bool = False  # whether more is better
-    label: str = ""  # its name, if it is of a user
+    label: str = ""  # its name, if that of the function is another
     user_fn: Callable[[PyTree, PyTree], Array] | None = None  # (action, outcome) -> number
+    losses: tuple[str, ...] = ()  # the losses whose scores it can read; any if empty
+    takes_loss: bool = False  # whether a config gives the arguments of the loss of its name
 
     @property
     def name(self) -> str:
-        return self.label or self.round.__name__
+        return self.label or self.definition.__name__
+
+    @property
+    def definition(self) -> Callable[..., Array | np.ndarray]:
+        """The function whose docstring explains the metric."""
+        return self.of or self.round
+
+    @property
+    def sum_name(self) -> str:
+        """The name of its sum, which several metrics may share."""
+        return getattr(self.round, "__name__", self.name)
+
+    def value(self, total: np.ndarray, outcome: np.ndarray) -> np.ndarray:
+        """The metric, from the sum over the rounds with these outcomes."""
+        return total / len(outcome) if self.of is None else self.of(total, outcome)
 
 
 @functools.cache
@@ -58,6 +72,14 @@ def _user_round(function: Callable[[PyTree, PyTree], Array], feedback: Feedback)
     return jnp.asarray(function(feedback.action, feedback.outcome), feedback.value.dtype)
 
 
+@functools.cache
+def with_loss(metric: Metric, arguments: tuple[tuple[str, float], ...]) -> Metric:
+    """A metric that is the mean of the loss of its name, with arguments of a config."""
+    loss = getattr(losses, metric.name)(**dict(arguments))
+    label = f"{metric.name}({', '.join(f'{value:g}' for _, value in arguments)})"
+    return Metric(functools.partial(metric.round, loss), label=label)
+
+
 def error(feedback: Feedback) -> Array:
     """The share of mistakes; a score that is NaN is a mistake."""
     return mistaken(feedback.action, feedback.outcome)
@@ -71,6 +93,38 @@ def absolute_error(feedback: Feedback) -> Array:
 def squared_error(feedback: Feedback) -> Array:
     """The mean squared distance of prediction and outcome."""
     return (feedback.action - feedback.outcome) ** 2
+
+
+def mae(total: np.ndarray, outcome: np.ndarray) -> np.ndarray:
+    """The mean absolute error, also called absolute_error."""
+    return total / len(outcome)
+
+
+def rmse(total: np.ndarray, outcome: np.ndarray) -> np.ndarray:
+    """The root of the mean squared error."""
+    return np.sqrt(total / len(outcome))
+
+
+def r2(total: np.ndarray, outcome: np.ndarray) -> np.ndarray:
+    """1 minus the squared error as a share of that of the mean of all outcomes.
+
+    The mean is known only at the end, so the best constant so far is below 0. As in scikit-learn it
+    is 0 if all outcomes are equal and a prediction is not.
+    """
+    seen = np.asarray(outcome, float)
+    spread = np.sum((seen - seen.mean()) ** 2)
+    return 1 - total / spread if spread > 0 else np.where(total > 0, 0.0, 1.0)
+
+
+def mape(feedback: Feedback) -> Array:
+    """The mean absolute error as a share of the outcome; huge if an outcome is 0."""
+    size = jnp.maximum(jnp.abs(feedback.outcome), sys.float_info.epsilon)
+    return jnp.abs(feedback.action - feedback.outcome) / size
+
+
+def pinball(loss: ScoreLoss, feedback: Feedback) -> Array:
+    """The mean loss of a forecast of the quantile q: { name = "pinball", q = 0.9 }."""
+    return loss(feedback.action, feedback.outcome)
 
 
 def mistake(feedback: Feedback) -> Array:
@@ -115,21 +169,15 @@ def label_error(feedback: Feedback) -> Array:
     return jnp.sum(wrong) / jnp.sum(real)
 
 
-def wealth(feedback: Feedback) -> Array:
-    """The final value of one unit of money; for the log loss of portfolios."""
+def log_wealth(feedback: Feedback) -> Array:
+    """The logarithm of the growth in a round; for the log loss of portfolios."""
     return -feedback.value
 
 
-def predicted_class(state: PyTree, feedback: Feedback) -> Array:
-    """The class that a round counts as: its label, or on a mistake the best of the others.
-
-    It is -1 if the scores name no class, because one is NaN.
-    """
-    scores, label = feedback.action, feedback.outcome
-    other = rival(scores, hot(scores, label))
-    second = jnp.sum(jnp.where(other, jnp.arange(scores.shape[-1]), 0))
-    second = jnp.where(jnp.any(other), second, -1)
-    return jnp.where(mistaken(scores, label), second, label).astype(jnp.int32)
+def wealth(total: np.ndarray, outcome: np.ndarray) -> np.ndarray:
+    """The final value of one unit of money; for the log loss of portfolios."""
+    with np.errstate(over="ignore"):
+        return np.exp(total)
 
 
 def predicted_labels(state: PyTree, feedback: Feedback) -> Array:
@@ -138,18 +186,26 @@ def predicted_labels(state: PyTree, feedback: Feedback) -> Array:
 
 
 @cached
-def measure(metrics: tuple[Metric, ...]) -> Callable[[Feedback], dict[str, Array]] | None:
-    """A function that measures all `metrics` in a round, for `olx.run`; None without metrics."""
-    return functools.partial(_measure, metrics) if metrics else None
+def measure(
+    metrics: tuple[Metric, ...], counts: Callable[[Feedback], Array] | None = None
+) -> Callable[[Feedback], dict[str, Array]] | None:
+    """A function that measures what is summed, for `olx.run`; None if nothing is.
+
+    counts: a further sum, found under the name of the function.
+    """
+    sums = {metric.sum_name: metric.round for metric in metrics}
+    sums |= {} if counts is None else {counts.__name__: counts}
+    return functools.partial(_measure, tuple(sums.items())) if sums else None
 
 
-def _measure(metrics: tuple[Metric, ...], feedback: Feedback) -> dict[str, Array]:
-    return {metric.name: metric.round(feedback) for metric in metrics}
+def _measure(
+    sums: tuple[tuple[str, Callable[[Feedback], Array]], ...], feedback: Feedback
+) -> dict[str, Array]:
+    return {name: function(feedback) for name, function in sums}
 
 
 def metric_values(
-    metrics: tuple[Metric, ...], sums: Mapping[str, Array | np.ndarray], rounds: int
+    metrics: tuple[Metric, ...], sums: Mapping[str, Array | np.ndarray], outcome: np.ndarray
 ) -> dict[str, np.ndarray]:
-    """The metrics by name, from their sums over `rounds` rounds."""
-    with np.errstate(over="ignore"):
-        return {each.name: each.of(np.asarray(sums[each.name]), rounds) for each in metrics}
+    """The metrics by name, from their sums over the rounds with these outcomes."""
+    return {each.name: each.value(np.asarray(sums[each.sum_name]), outcome) for each in metrics}

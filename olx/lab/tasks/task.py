@@ -20,6 +20,7 @@ from olx.core import Feedback, Learner, Rounds
 from olx.hindsight import itself
 from olx.lab.config import nearest
 from olx.lab.tasks import baselines, metrics, outcomes
+from olx.lab.tasks import class_metrics as scored
 from olx.lab.tasks.baselines import Baseline
 from olx.lab.tasks.metrics import Metric
 
@@ -75,10 +76,16 @@ class Task:
     # (state, feedback) -> the predicted classes, to count which is taken for which; None if
     # outcomes are no classes
     predicted: Callable[[PyTree, Feedback], Array] | None = None
+    # the same counts of two classes, as a sum over rounds
+    counts: Callable[[Feedback], Array] | None = None
 
     @property
     def metrics(self) -> tuple[Metric, ...]:
         return self.usual + self.others
+
+    def metric(self, name: str) -> Metric | None:
+        """The metric of this name; None if it does not fit the task."""
+        return next((metric for metric in self.metrics if metric.name == name), None)
 
 
 def _has_signs(rounds: Rounds) -> bool:
@@ -134,6 +141,38 @@ PARTS = dataclasses.replace(
 
 
 ERRORS = (Metric(metrics.absolute_error), Metric(metrics.squared_error))
+NUMBERS = (
+    *ERRORS,
+    Metric(metrics.absolute_error, metrics.mae),
+    Metric(metrics.squared_error, metrics.rmse),
+    Metric(metrics.squared_error, metrics.r2, rising=True),
+    Metric(metrics.mape),
+    Metric(metrics.pinball, takes_loss=True),
+)
+SCORED = tuple(
+    Metric(scored.class_counts, each, rising=True)
+    for each in (
+        scored.accuracy,
+        scored.balanced_accuracy,
+        scored.f1,
+        scored.precision,
+        scored.recall,
+    )
+)
+SCORED += tuple(
+    Metric(scored.score_bins, each, rising=True) for each in (scored.auc, scored.average_precision)
+)
+SCORED += (
+    Metric(scored.brier, losses=("logistic",)),
+    Metric(scored.probability_bins, scored.calibration, losses=("logistic",)),
+)
+MACRO = (
+    *SCORED[:2],
+    Metric(scored.class_counts, scored.macro_f1, rising=True, label="f1"),
+    Metric(scored.class_counts, scored.macro_precision, rising=True, label="precision"),
+    Metric(scored.class_counts, scored.macro_recall, rising=True, label="recall"),
+)
+
 RANKS = (
     Metric(metrics.one_error),
     Metric(metrics.coverage),
@@ -151,8 +190,9 @@ BINARY = Task(
     baselines.MAJORITY,
     "logistic",
     (Metric(metrics.error),),
-    ERRORS,
+    ERRORS + SCORED,
     in_libsvm=True,
+    counts=scored.class_counts,
 )
 MULTICLASS = Task(
     "multiclass",
@@ -162,9 +202,10 @@ MULTICLASS = Task(
     baselines.CLASSES,
     "cross_entropy",
     (Metric(metrics.error),),
+    MACRO,
     whole=True,
     in_libsvm=True,
-    predicted=metrics.predicted_class,
+    predicted=scored.predicted_class,
 )
 LABEL_RANKING = Task(
     "label_ranking",
@@ -208,7 +249,7 @@ REGRESSION = Task(
     SCORE,
     baselines.MEAN,
     "squared",
-    others=ERRORS,
+    others=NUMBERS,
     in_libsvm=True,
 )
 EXPERTS = Task(
@@ -226,13 +267,14 @@ PORTFOLIO = Task(
     WEIGHTS,
     baselines.UNIFORM,
     "log_loss",
-    (Metric(metrics.wealth, metrics.growth, rising=True),),
+    (Metric(metrics.log_wealth, metrics.wealth, rising=True),),
     labelled=False,
 )
 
 RANKINGS = (LABEL_RANKING, MULTILABEL, INSTANCE_RANKING)
 EVERY = (BINARY, MULTICLASS, *RANKINGS, CHAIN, REGRESSION, EXPERTS, PORTFOLIO)
 TASKS = {task.name: task for task in EVERY}
+ALL_METRICS = tuple(dict.fromkeys(metric for task in EVERY for metric in task.metrics))
 METRICS = {metric.name: metric for task in TASKS.values() for metric in task.metrics}
 
 

@@ -1,0 +1,88 @@
+"""Scales of features, so that new rows get the numbers of the first ones.
+
+none       as they are
+rows       each row of length 1
+standard   each column of mean 0 and variance 1; uses all rows, makes sparse rows dense
+maximum    each column divided by its largest absolute value; uses all rows, keeps zeros
+"""
+
+import dataclasses
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+Matrix = Any  # an array of NumPy, or a sparse one of SciPy
+SCALES = ("none", "rows", "standard", "maximum")
+UNEVEN = 1e3  # a spread so many times another one is worth a warning
+
+
+@dataclasses.dataclass(frozen=True)
+class Scale:
+    """One of the scales above, with the numbers of the columns, so that new rows get the same."""
+
+    kind: str = "none"
+    shift: tuple[float, ...] = ()  # subtracted from each column; none if empty
+    size: tuple[float, ...] = ()  # divides each column after that; none if empty
+
+    def apply(self, x: Matrix) -> Matrix:
+        """The rows `x`, scaled."""
+        if self.kind == "rows":
+            squares = x.multiply(x).sum(1) if _is_sparse(x) else (x * x).sum(1)
+            inverse = 1 / _or_one(np.sqrt(np.asarray(squares).reshape(-1)))
+            if _is_sparse(x):
+                return (_diagonal(inverse) @ x).tocsr()
+            return x * inverse[:, None]
+        if self.shift:
+            return (_dense(x) - np.array(self.shift)) / np.array(self.size)
+        if self.size:
+            inverse = 1 / np.array(self.size)
+            return (x @ _diagonal(inverse)).tocsr() if _is_sparse(x) else x * inverse
+        return x
+
+
+def fit_scale(x: Matrix, kind: str) -> Scale:
+    """The scale of this kind for the columns of the rows `x`."""
+    if kind == "maximum":
+        most = abs(x).max(0)
+        most = np.asarray(most.todense() if _is_sparse(most) else most).reshape(-1)
+        return Scale(kind, (), tuple(_or_one(most).tolist()))
+    if kind == "standard":
+        x = _dense(x)
+        return Scale(kind, tuple(x.mean(0).tolist()), tuple(_or_one(x.std(0)).tolist()))
+    return Scale(kind)
+
+
+def uneven_spreads(names: Sequence[str], x: np.ndarray) -> str:
+    """Says which column spreads 1000 times as far as another one; empty if none does.
+
+    >>> uneven_spreads(["age", "income"], np.array([[20.0, 30000.0], [40.0, 90000.0]]))
+    "the spread of 'income' is 3e+03 times that of 'age'"
+    """
+    spread = x.std(0) if len(names) else np.zeros(0)
+    there = np.flatnonzero(spread > 0)
+    if len(there) < 2:
+        return ""
+    low, high = there[np.argmin(spread[there])], there[np.argmax(spread[there])]
+    ratio = spread[high] / spread[low]
+    if ratio < UNEVEN:
+        return ""
+    return f"the spread of {names[high]!r} is {ratio:.1g} times that of {names[low]!r}"
+
+
+def _is_sparse(x: Matrix) -> bool:
+    return hasattr(x, "toarray")
+
+
+def _diagonal(values: np.ndarray) -> Matrix:
+    import scipy.sparse  # dense rows do without
+
+    return scipy.sparse.diags_array(values)
+
+
+def _dense(x: Matrix) -> np.ndarray:
+    return np.asarray(x.toarray() if _is_sparse(x) else x)
+
+
+def _or_one(size: np.ndarray) -> np.ndarray:
+    return np.where(size > 0, size, 1.0)
