@@ -127,7 +127,7 @@ def header_in(body: memoryview) -> tuple[Any, memoryview]:
     try:
         header = json.loads(
             bytes(body[8:stop]),
-            object_pairs_hook=_once,
+            object_pairs_hook=once,
             parse_float=_refuse_number,
             parse_constant=_refuse_number,
         )
@@ -180,7 +180,8 @@ def _checked(i: int, kind: object) -> tuple[np.dtype, Sequence[int]]:
     raise Damaged(f"array {i} has no dtype and shape")
 
 
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """The object of JSON with these pairs; refuses a name that is there twice."""
     found = dict(pairs)
     if len(found) < len(pairs):
         raise ValueError("a key is there twice")

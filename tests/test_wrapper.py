@@ -34,6 +34,7 @@ WRAPPERS = {
     "random_stop": (olx.meta.random_stop(POINT, KEY), "params context outcome weight"),
     "restarts": (olx.meta.restarts(POINT, 4, 2, KEY), "params context outcome weight"),
     "flh": (olx.meta.flh(POINT, 0.1, 2), "params context outcome weight"),
+    "cbce": (olx.meta.cbce(POINT, 2), "params context outcome weight"),
     "saol": (olx.meta.saol(POINT, 2), "params context outcome weight"),
     "mix": (olx.meta.mix((POINT,), olx.hedge(1.0)), "params context outcome weight"),
     "sampled": (olx.experts.sampled(EXPERTS, KEY), "params context outcome weight"),

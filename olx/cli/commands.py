@@ -44,7 +44,7 @@ def names() -> list[str]:
     return [command.name for command in COMMANDS]
 
 
-def _command(
+def command(
     name: str, help: str, words: Callable[[argparse.ArgumentParser], object], more: str = ""
 ) -> Callable[[Callable[[Asked], int]], Callable[[Asked], int]]:
     """Make a function a command."""
@@ -60,7 +60,7 @@ def _example_words(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("folder", nargs="?", type=Path, default=Path("."), help="where (here)")
 
 
-@_command(
+@command(
     "example", "write an example config, quickstart.toml, which needs no download", _example_words
 )
 def _example(asked: Asked) -> int:
@@ -96,7 +96,7 @@ def _run_words(parser: argparse.ArgumentParser) -> None:
     _playing_words(parser)
 
 
-@_command(
+@command(
     "run",
     "play an experiment, print its leaderboard, write its report",
     _run_words,
@@ -121,7 +121,7 @@ def _certify_words(parser: argparse.ArgumentParser) -> None:
     _playing_words(parser)
 
 
-@_command(
+@command(
     "certify",
     "check all theorems of every learner on its runs",
     _certify_words,
@@ -146,7 +146,7 @@ def _result_word(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("result", help="a folder that `olx run` wrote")
 
 
-@_command("show", "print the leaderboard of a result", _result_word)
+@command("show", "print the leaderboard of a result", _result_word)
 def _show(asked: Asked) -> int:
     from olx.lab import store
     from olx.lab.show import leaderboard
@@ -155,7 +155,7 @@ def _show(asked: Asked) -> int:
     return 0
 
 
-@_command("report", "write the report of a result again", _result_word)
+@command("report", "write the report of a result again", _result_word)
 def _report(asked: Asked) -> int:
     from olx.lab.report import write
 
@@ -171,7 +171,7 @@ def _table_words(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--metric", default="loss", help="loss, or a metric of the result (loss)")
 
 
-@_command(
+@command(
     "table",
     "print a result as a table for a paper",
     _table_words,
@@ -197,7 +197,7 @@ def _diff_words(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--out", type=Path, help="the page (SECOND/diff-FIRST.html)")
 
 
-@_command(
+@command(
     "diff",
     "compare two results: what got better or worse",
     _diff_words,
@@ -235,7 +235,7 @@ def _predict_words(parser: argparse.ArgumentParser) -> None:
     )
 
 
-@_command(
+@command(
     "predict",
     "predict new rows with a learner of a result",
     _predict_words,
@@ -260,7 +260,7 @@ def _predict(asked: Asked) -> int:
     try:
         served = models.predict(*words)
     except ValueError as error:
-        raise ValueError(_as_typed(str(error))) from error
+        raise ValueError(as_typed(str(error))) from error
     models.write_predictions(served.table, asked.out)
     about = served.about
     numbers = configuration(about["hyperparameters"])
@@ -269,18 +269,18 @@ def _predict(asked: Asked) -> int:
     if served.judged:
         say(", ".join(f"mean {name} {value:.4g}" for name, value in served.judged.items()) + ".")
     if served.note:
-        say(_as_typed(served.note))
+        say(as_typed(served.note))
     say(f"The predictions of {served.table.num_rows:,} rows are in {asked.out}.")
     return 0
 
 
-def _as_typed(said: str) -> str:
+def as_typed(said: str) -> str:
     """A message with the options of the command in place of the arguments of Python."""
     said = said.replace("allow_unknown=True", "--allow-unknown")
     return re.sub(r"trust=\['([\w.]+)'\]", r"--trust \1", said)
 
 
-@_command(
+@command(
     "list",
     "show what a config may name, or all about one name",
     lambda parser: parser.add_argument(
@@ -305,7 +305,7 @@ def _new_words(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--folder", type=Path, default=Path("."), help="where to write it (here)")
 
 
-@_command(
+@command(
     "new",
     "write a commented learner, regularizer or experiment of your own, which runs",
     _new_words,
@@ -332,7 +332,7 @@ def _new(asked: Asked) -> int:
     return 0
 
 
-@_command(
+@command(
     "help",
     "explain a command, or every key of a config",
     lambda parser: parser.add_argument("topic", nargs="?", help="a command, or config"),
@@ -362,7 +362,7 @@ def _help(asked: Asked) -> int:
     return 0
 
 
-@_command(
+@command(
     "bench",
     "measure how many rounds per second this machine plays",
     lambda parser: parser.add_argument(

@@ -12,6 +12,7 @@ from types import TracebackType
 from typing import NoReturn
 
 from olx._terminal import as_line, say_aside
+from olx.cli import service_commands  # noqa: F401 (adds its commands)
 from olx.cli.commands import COMMANDS, Asked, result_folder
 
 EXAMPLES = """examples:
@@ -24,6 +25,8 @@ EXAMPLES = """examples:
   olx show results/quickstart                     the leaderboard again
   olx diff results/quickstart results/ten-seeds   what got better or worse
   olx predict results/quickstart new.csv          predict new rows with the best learner
+  olx learn results/quickstart new.csv            learn the new rows, if they have labels
+  olx serve results/quickstart                    predict and learn over HTTP
   olx certify quickstart.toml                     check all theorems of its learners on its runs
   olx new learner mine                            write a learner of your own, and its test
   olx help config                                 every key of a config

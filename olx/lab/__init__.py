@@ -8,12 +8,21 @@ from olx.lab.compare import compare as compare
 if _TYPE_CHECKING:
     from olx.lab import config as config
     from olx.lab import data as data
+    from olx.lab import learn as learn
     from olx.lab import models as models
     from olx.lab import report as report
     from olx.lab import run as run
     from olx.lab import store as store
 
-_LAZY_MODULES = ("config", "data", "models", "report", "run", "store")  # need the extra `lab`
+_LAZY_MODULES = (
+    "config",
+    "data",
+    "learn",
+    "models",
+    "report",
+    "run",
+    "store",
+)  # need the extra `lab`
 
 
 def __getattr__(name: str) -> object:

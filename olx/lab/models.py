@@ -8,6 +8,8 @@ seeds. It is played once more by `olx.run`, on the rows of the first seed; every
 rows in another order, so no seed is chosen by its luck. With the protocol `split` it has seen the
 rows that it learned on, not those it was tested on.
 
+What a model learns after its run is kept apart from it (`learned_models`).
+
 `olx predict` reads new rows as the first ones were: the same columns, categories, scale and
 intercept. Its table has one row per row of the file:
 
@@ -37,9 +39,9 @@ from jaxtyping import PyTree
 import olx
 from olx import _archive as archive
 from olx._refusal import in_words, own_name
-from olx.core import Feedback, Learner
+from olx.core import Feedback, Learner, Loss
 from olx.engine.savable import check_trust, is_in
-from olx.lab import store, user_factories
+from olx.lab import drift, learned_models, store, user_factories
 from olx.lab.config import nearest
 from olx.lab.data.dataset import table_of
 from olx.lab.data.table import Table, ids_of, outcomes_of
@@ -90,9 +92,11 @@ def keep(
         wanted.add(name)
         about = {"file": name, "job": job.name, "configuration": score.configuration}
         old = there.get(name, {})
-        if any(old.get(key) != about[key] for key in KEPT):
+        if "past" not in old or any(old.get(key) != about[key] for key in KEPT):
             place.mkdir(exist_ok=True)
             _play(place, about, experiment, job, score, cache, say)
+        if learned := learned_models.summary_of(folder, name):
+            say(f"the model of {learner} on {dataset} {learned}")
     for path in place.glob("*"):
         if path.stem not in wanted:
             path.unlink()
@@ -113,8 +117,9 @@ def read(
     dataset: str | None = None,
     trust: tuple[str, ...] | list[str] = (),
 ) -> Model:
-    """The model of a learner on a data set of a result.
+    """The model of a learner on a data set of a result, with what it has learned since.
 
+    folder: the result, or the path of one of its models, `models/<name>.olx`.
     learner: its label; the best of the leaderboard if None.
     dataset: its label; may be left out if there is one data set.
     trust: the names of modules outside olx whose functions the model may name, such as your own.
@@ -122,7 +127,28 @@ def read(
     """
     with own_name("models.read"):
         trust = check_trust(trust)
-    folder = Path(folder)
+    return load(*find(folder, learner, dataset), trust)
+
+
+def load(folder: Path, about: Tree, trust: tuple[str, ...] | list[str]) -> Model:
+    """The model of a record of a result, with what it has learned since."""
+    if about["unsaved"]:
+        raise ValueError(f"the model of {about['learner']} was not stored: {about['unsaved']}")
+    for module in trust:
+        user_factories.refuse_inside(f"the model of {about['learner']}", module)
+    about, place = learned_models.newest_record(folder, about)
+    return Model(*learned_models.load_model(place, about["precision"], trust), about)
+
+
+def find(result: str | os.PathLike, learner: str | None, dataset: str | None) -> tuple[Path, Tree]:
+    """The folder of a result, and what the model is that was asked for."""
+    folder = Path(result)
+    if folder.suffix == ".olx" and folder.parent.name == "models":
+        name, folder = folder.stem, folder.parent.parent
+        for about in model_records(folder):
+            if about["file"] == name:
+                return folder, _complete(folder, about)
+        raise FileNotFoundError(f"{folder} holds no model {name}, with its .json beside.")
     best = _best(folder)
     datasets = list(dict.fromkeys(name for name, _ in best))
     if dataset is None and len(datasets) > 1:
@@ -130,34 +156,27 @@ def read(
     dataset = datasets[0] if dataset is None else dataset
     if dataset not in datasets:
         raise ValueError(f"{folder} has no data set {dataset!r}; {nearest(dataset, datasets)}")
-    stored = {}
-    for about in model_records(folder):
-        if missing := [key for key in ABOUT if key not in about]:
-            place = folder / "models" / f"{about['file']}.json"
-            raise ValueError(f"{place} does not say the {missing[0]} of a model; run its config.")
-        stored[about["dataset"], about["learner"]] = about
+    known = [_complete(folder, about) for about in model_records(folder)]
+    models = {(about["dataset"], about["learner"]): about for about in known}
     ranked = [name for where, name in best if where == dataset]
     if learner is not None and learner not in ranked:
         raise ValueError(f"{folder} has no learner {learner!r}; {nearest(learner, ranked)}")
     asked = [learner] if learner is not None else ranked
-    found = [stored[dataset, name] for name in asked if (dataset, name) in stored]
+    found = [models[dataset, name] for name in asked if (dataset, name) in models]
     if not found:
         raise ValueError(
             f"{folder} holds no model of {learner or 'any learner'} on {dataset}: it diverged, or "
             "the config says models = false."
         )
-    about = found[0]
-    if about["unsaved"]:
-        raise ValueError(f"the model of {about['learner']} was not stored: {about['unsaved']}")
-    for module in trust:
-        user_factories.refuse_inside(f"the model of {about['learner']}", module)
-    with jax.enable_x64(about["precision"] == "float64"):
-        try:
-            loaded = olx.load(folder / "models" / f"{about['file']}.olx", trust=trust)
-        except ValueError as error:
-            hint = "If another version of olx made this result, run its config again."
-            raise ValueError(f"{error} {hint}") from error
-    return Model(*loaded, about)
+    return folder, found[0]
+
+
+def _complete(folder: Path, about: Tree) -> Tree:
+    """What a model is; refuses a record that does not say all of it."""
+    if missing := [key for key in ABOUT if key not in about]:
+        place = folder / "models" / f"{about['file']}.json"
+        raise ValueError(f"{place} does not say the {missing[0]} of a model; run its config.")
+    return about
 
 
 def _best(folder: Path) -> dict[tuple[str, str], Score]:
@@ -183,7 +202,8 @@ def _play(
         game.loss,
         game.rounds,
         game.start,
-        keep=olx.keep.totals,
+        keep=drift.last_rounds(len(game.rounds.outcome)),
+        measure=drift.past_measure(data.task),
         progress=None if saves else False,
         checkpoint=olx.checkpoint(place.parent / "checkpoints" / about["file"]) if saves else None,
     )
@@ -194,12 +214,14 @@ def _play(
         unsaved = str(error)
         say(f"the model of {job.learner} is not stored: {unsaved}")
     table = table_of(data)
+    assert done.curve is not None  # `keep` was given
     about |= {
         "dataset": job.dataset,
         "learner": job.learner,
         "hyperparameters": score.hyperparameters,
         "seed": job.seed,
         "rounds": len(game.rounds.outcome),
+        "past": drift.past(done.curve, data.task, np.asarray(game.rounds.outcome)),
         "precision": experiment.precision,
         "task": data.task.name,
         "loss": experiment.loss or data.task.loss,
@@ -253,32 +275,51 @@ def predict(
         raise FileNotFoundError(f"{data}: no such file.")
     model = read(result, learner, dataset, trust)
     about = model.about
-    if about["table"] is None:
-        raise ValueError(
-            f"{about['dataset']} is of task {about['task']}, which has no rows of its own to "
-            "predict; load the learner in Python: olx.lab.models.read(result)."
-        )
-    try:
-        table = Table.from_plain(about["table"])
-    except (KeyError, TypeError, AttributeError, ValueError) as error:
-        raise ValueError(
-            f"{result}: how the model of {about['learner']} reads a file cannot be read "
-            f"({in_words(error)}); run its config again."
-        ) from error
+    table = table_in(result, about)
     rows = table.apply(data, allow_unknown=allow_unknown).astype(about["precision"])
     with jax.enable_x64(about["precision"] == "float64"):
         actions = olx.predict(model.learner, model.state, rows)
         ids = ids_of(table, Path(data))
         columns = {} if ids is None else {table.id: ids}
-        columns |= _columns(table, about["loss"], actions)
+        columns |= prediction_columns(table, about["loss"], actions)
         judged, note = {}, ""
         if TASKS[about["task"]].read in JUDGED:
             try:
                 outcome = outcomes_of(table, Path(data), about["binarize"])
                 judged = {} if outcome is None else _score(about, actions, outcome, trust)
             except ValueError as error:
-                note = str(error)
+                note = f"{str(error).rstrip('.')}. So no loss is shown."
     return Served(about, pa.table(columns), judged, note)
+
+
+def table_in(result: str | os.PathLike, about: Tree) -> Table:
+    """How a model reads rows; refuses one of a task without rows."""
+    if about["table"] is None:
+        raise ValueError(
+            f"{about['dataset']} is of task {about['task']}, which has no rows of its own to "
+            "predict; load the learner in Python: olx.lab.models.read(result)."
+        )
+    try:
+        return Table.from_plain(about["table"])
+    except (KeyError, TypeError, AttributeError, ValueError) as error:
+        raise ValueError(
+            f"{result}: how the model of {about['learner']} reads a file cannot be read "
+            f"({in_words(error)}); run its config again."
+        ) from error
+
+
+def loss_in(about: Tree, trust: Sequence[str]) -> Loss:
+    """The loss of a model; refuses a loss of a module that is not trusted."""
+    given = about["loss"]
+    own = sorted(user_factories.named_modules(given))
+    if unknown := [module for module in own if not is_in(module, tuple(trust))]:
+        raise ValueError(
+            f"The loss is of {unknown[0]}, which is no part of olx. If you trust {unknown[0]}, "
+            f"give trust=[{unknown[0]!r}]."
+        )
+    if isinstance(given, dict):
+        given = fill_in(given, about["classes"], about["width"])
+    return make("loss", given, *LOSS)
 
 
 def check_suffix(path: Path) -> None:
@@ -294,7 +335,8 @@ def write_predictions(table: pa.Table, path: Path) -> None:
         WRITERS[path.suffix.lower()](table, file)
 
 
-def _columns(table: Table, loss: object, actions: np.ndarray) -> Tree:
+def prediction_columns(table: Table, loss: object, actions: np.ndarray) -> Tree:
+    """The columns of the predictions that some actions stand for."""
     known = table.labels
     columns: Tree = {}
     if actions.ndim == 1 or known.classes:
@@ -317,19 +359,10 @@ def _score(
 ) -> dict[str, float]:
     """The mean loss and the usual metrics of the task."""
     task = TASKS[about["task"]]
-    given = about["loss"]
-    own = sorted(user_factories.named_modules(given))
-    if unknown := [module for module in own if not is_in(module, tuple(trust))]:
-        raise ValueError(
-            f"The labels of the file are not used: the loss is of {unknown[0]}, which is no part "
-            f"of olx. If you trust {unknown[0]}, give trust=[{unknown[0]!r}]."
-        )
-    if isinstance(given, dict):
-        given = fill_in(given, about["classes"], about["width"])
-    loss = make("loss", given, *LOSS)
+    loss = loss_in(about, trust)
     outcome = outcome if task.whole else outcome.astype(actions.dtype)
     value = jax.vmap(loss)(jnp.asarray(actions), jnp.asarray(outcome))
-    metrics = task.usual or task.others[:1]
+    metrics = drift.usual_metrics(task)
     measured = measure(metrics)
     assert measured is not None  # the tasks that are judged have metrics
     feedback = lambda action, seen, paid: Feedback(None, action, seen, Partial(loss), paid, None)

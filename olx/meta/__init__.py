@@ -8,6 +8,7 @@ from olx.meta.anytime import anytime as anytime
 from olx.meta.average import average as average
 from olx.meta.average import averaged as averaged
 from olx.meta.average import rising as rising
+from olx.meta.cbce import cbce as cbce
 from olx.meta.constrained import constrained as constrained
 from olx.meta.delayed import Delayed as Delayed
 from olx.meta.delayed import delayed as delayed

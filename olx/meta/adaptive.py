@@ -50,7 +50,7 @@ from olx.meta.mix import its_own, mean
 from olx.theorem import Theorem
 from olx.wrapper import INNER, lift_needs
 
-_NEVER = -1e30  # the logarithm of weight 0; finite, so that differences and gradients are finite
+NEVER = -1e30  # the logarithm of weight 0; finite, so that differences and gradients are finite
 NEAR = "losses of a round must differ by at most `span`"
 LIGHT = "weights must be at most 1"
 
@@ -89,7 +89,7 @@ def saol(inner: Learner, levels: int, span: Scalar = 1.0, warm: bool = False) ->
     >>> bool(play(saol(average, 7)).total < 0.5 * play(average).total)
     True
     """
-    _check_arguments(inner, levels)
+    check_arguments(inner, levels)
     span = check.positive("span", span)
     period = tuple(2**k for k in range(levels))
     check.flag("warm", warm)
@@ -115,7 +115,7 @@ def flh(inner: Learner, eta: Scalar, levels: int) -> Learner:
     >>> bool(play(flh(average, 1.0, 7)).total < 0.3 * play(average).total)
     True
     """
-    _check_arguments(inner, levels)
+    check_arguments(inner, levels)
     eta = check.positive("eta", eta)
     period, phase = [], []
     for k in range(levels):
@@ -135,52 +135,52 @@ def predict(hp: AdaptiveHparams, state: AdaptiveState, context: PyTree) -> PyTre
 
 def saol_init(hp: AdaptiveHparams, params: PyTree) -> AdaptiveState:
     steps = _saol_steps(hp, jnp.result_type(*jax.tree.leaves(params)))
-    return _first_state(hp, params, jnp.log(steps))
+    return first_state(hp, params, jnp.log(steps))
 
 
 def saol_update(hp: AdaptiveHparams, state: AdaptiveState, feedback: Feedback) -> AdaptiveState:
-    copies, losses = _learn(hp, state, feedback)
+    copies, losses = learn(hp, state, feedback)
     steps = _saol_steps(hp, losses.dtype)
-    gains = jnp.log1p(steps * _saol_regrets(hp, state.log_weights, losses))
+    gains = jnp.log1p(steps * regrets_of(hp, state.log_weights, losses))
     log_weights = state.log_weights + feedback.weight * gains
-    log_weights = jnp.where(_begins(hp, state.now + 1), jnp.log(steps), log_weights)
+    log_weights = jnp.where(begins(hp, state.now + 1), jnp.log(steps), log_weights)
     if hp.warm:
         state = state._replace(fresh=_warm_copy(hp, state, feedback.action))
-    return _next_state(hp, state, copies, log_weights)
+    return next_state(hp, state, copies, log_weights)
 
 
 def flh_init(hp: AdaptiveHparams, params: PyTree) -> AdaptiveState:
     dtype = jnp.result_type(*jax.tree.leaves(params))
-    return _first_state(hp, params, jnp.zeros(len(hp.period), dtype))
+    return first_state(hp, params, jnp.zeros(len(hp.period), dtype))
 
 
 def flh_update(hp: AdaptiveHparams, state: AdaptiveState, feedback: Feedback) -> AdaptiveState:
-    copies, losses = _learn(hp, state, feedback)
-    born = _begins(hp, state.now + 1)
+    copies, losses = learn(hp, state, feedback)
+    born = begins(hp, state.now + 1)
     share = 1 / (state.now + 1).astype(losses.dtype)
-    older = jnp.where(born, _NEVER, state.log_weights - hp.eta_or_span * feedback.weight * losses)
+    older = jnp.where(born, NEVER, state.log_weights - hp.eta_or_span * feedback.weight * losses)
     log_weights = jnp.where(born, jnp.log(share), log_softmax(older) + jnp.log1p(-share))
-    return _next_state(hp, state, copies, log_weights)
+    return next_state(hp, state, copies, log_weights)
 
 
-def _check_arguments(inner: Learner, levels: int) -> None:
+def check_arguments(inner: Learner, levels: int) -> None:
     check.instance("inner", inner, Learner)
     check.count("levels", levels)
     if levels > 29:
         raise RefusedValue(f"`levels` must be at most 29, got {levels}.")
 
 
-def _first_state(
+def first_state(
     hp: AdaptiveHparams, params: PyTree, log_weights: Float[Array, " K"]
 ) -> AdaptiveState:
     """The state before round 1; `log_weights` are the first weights of the copies."""
     fresh = jax.tree.map(jnp.asarray, hp.inner.init(params))
     copies = jax.tree.map(lambda leaf: jnp.stack([leaf] * len(hp.period)), fresh)
     now = jnp.ones((), int)
-    return AdaptiveState(copies, jnp.where(_begins(hp, now), log_weights, _NEVER), fresh, now)
+    return AdaptiveState(copies, jnp.where(begins(hp, now), log_weights, NEVER), fresh, now)
 
 
-def _learn(
+def learn(
     hp: AdaptiveHparams, state: AdaptiveState, feedback: Feedback
 ) -> tuple[PyTree, Float[Array, " K"]]:
     """Update every copy on its own action; the new copies and their losses."""
@@ -192,11 +192,11 @@ def _learn(
     return jax.vmap(one)(state.copies)
 
 
-def _next_state(
+def next_state(
     hp: AdaptiveHparams, state: AdaptiveState, copies: PyTree, log_weights: Float[Array, " K"]
 ) -> AdaptiveState:
     """The state before the next round, with the copies restarted that begin in it."""
-    now = _begins(hp, state.now + 1)
+    now = begins(hp, state.now + 1)
     replace = lambda own, new: jnp.where(now.reshape(-1, *(1,) * new.ndim), new, own)
     copies = jax.tree.map(replace, copies, state.fresh)
     return AdaptiveState(copies, log_weights, state.fresh, state.now + 1)
@@ -211,22 +211,24 @@ def _warm_copy(hp: AdaptiveHparams, state: AdaptiveState, action: PyTree) -> PyT
     return jax.tree.map(jnp.asarray, new)
 
 
-def _begins(hp: AdaptiveHparams, now: Int[Array, "..."]) -> Bool[Array, "... K"]:
+def begins(hp: AdaptiveHparams, now: Int[Array, "..."]) -> Bool[Array, "... K"]:
     """Which slots start a new copy in round `now`."""
     return now[..., None] % jnp.asarray(hp.period) == jnp.asarray(hp.phase)
 
 
 def _used(state: AdaptiveState) -> Bool[Array, "... K"]:
     """Which slots hold a copy."""
-    return state.log_weights > _NEVER / 2
+    return state.log_weights > NEVER / 2
 
 
 def _saol_steps(hp: AdaptiveHparams, dtype: DTypeLike) -> Float[Array, " K"]:
     return jnp.asarray(np.minimum(0.5, np.sqrt(1 / np.array(hp.period))), dtype)
 
 
-def _saol_regrets(hp: AdaptiveHparams, log_weights: Array, losses: Array) -> Float[Array, " K"]:
-    return (jnp.vdot(softmax(log_weights), losses) - losses) / hp.eta_or_span
+def regrets_of(hp: AdaptiveHparams, log_weights: Array, losses: Array) -> Float[Array, " K"]:
+    """In units of the span; exactly 0 for a copy whose loss all copies of positive weight have."""
+    apart = losses - losses[jnp.argmax(log_weights)]
+    return (jnp.vdot(softmax(log_weights), apart) - apart) / hp.eta_or_span
 
 
 class Account(NamedTuple):
@@ -234,7 +236,7 @@ class Account(NamedTuple):
 
     regret: Float[Array, " K"]
     size: Float[Array, " K"]
-    sums: tuple[Float[Array, " K"], Float[Array, " K"]]  # sums in the right sides
+    sums: tuple[Float[Array, " K"], ...]  # sums in the right sides
     right: Float[Array, " K"]
     published: Float[Array, " K"]
     alive: Bool[Array, " K"]
@@ -242,7 +244,7 @@ class Account(NamedTuple):
 
 
 def saol_open_account(hp: AdaptiveHparams, state: AdaptiveState, u: Float[Array, " K"]) -> Account:
-    return _open_account(state, u, NEAR, LIGHT)
+    return open_lives(state, u, NEAR, LIGHT)
 
 
 def saol_add_round(
@@ -257,27 +259,23 @@ def saol_add_round(
     u: a distribution over slots, most often a single slot; both sides are 0 while it is not used.
         Weights of rounds are at most 1.
     """
-    losses, weight = _losses(hp, state, feedback), feedback.weight
+    losses, weight = losses_of(hp, state, feedback), feedback.weight
     log_weights, steps = state.log_weights, _saol_steps(hp, losses.dtype)
-    regrets = _saol_regrets(hp, log_weights, losses)
+    regrets = regrets_of(hp, log_weights, losses)
     gains = weight * jnp.log1p(steps * regrets)
     terms = weight * regrets - gains / steps, weight * regrets**2
-    account = _add_round(hp, account, state, feedback, losses, *terms)
+    account = add_to_lives(hp, account, state, feedback, losses, *terms)
     crowd = logsumexp(log_weights + gains - jnp.log(steps))
     started = jnp.log(jnp.sum(state.now // jnp.asarray(hp.period)).astype(losses.dtype))
-    apart = jnp.max(jnp.where(_used(state), jnp.abs(regrets), 0.0))
     return account._replace(
         right=hp.eta_or_span * (crowd / steps + account.sums[0]),
         published=hp.eta_or_span * (started / steps + steps * account.sums[1]),
-        met={
-            NEAR: account.met[NEAR] & (apart <= 1 + 64 * jnp.finfo(apart.dtype).eps),
-            LIGHT: account.met[LIGHT] & (weight <= 1),
-        },
+        met=near_and_light(account, jnp.where(_used(state), regrets, 0.0), weight),
     )
 
 
 def flh_open_account(hp: AdaptiveHparams, state: AdaptiveState, u: Float[Array, " K"]) -> Account:
-    return _open_account(state, u)
+    return open_lives(state, u)
 
 
 def flh_add_round(
@@ -290,33 +288,43 @@ def flh_add_round(
 
     u: a distribution over slots, most often a single slot; both sides are 0 while it is not used.
     """
-    losses, alive = _losses(hp, state, feedback), _used(state)
+    losses, alive = losses_of(hp, state, feedback), _used(state)
     scaled = feedback.weight * losses
     highest = jnp.max(jnp.where(alive, scaled, -jnp.inf))
     lowest = jnp.min(jnp.where(alive, scaled, jnp.inf))
     mixed = logsumexp(log_softmax(state.log_weights) - hp.eta_or_span * scaled) / hp.eta_or_span
     terms = feedback.weight * feedback.value + mixed, (highest - lowest) ** 2
-    account = _add_round(hp, account, state, feedback, losses, *terms)
+    account = add_to_lives(hp, account, state, feedback, losses, *terms)
     age = jnp.log(state.now.astype(losses.dtype)) / hp.eta_or_span
     return account._replace(
         right=age + account.sums[0], published=age + hp.eta_or_span / 8 * account.sums[1]
     )
 
 
-def _open_account(state: AdaptiveState, u: Float[Array, " K"], *conditions: str) -> Account:
+def open_lives(
+    state: AdaptiveState, u: Float[Array, " K"], *conditions: str, sums: int = 2
+) -> Account:
+    """The account before the first round; `sums` is the number of terms of `add_to_lives`."""
     check.comparator(u, state.log_weights)
-    zeros, met = jnp.zeros_like(state.log_weights), jnp.ones((), bool)
-    sums = zeros, zeros
-    return Account(zeros, zeros, sums, zeros, zeros, _used(state), dict.fromkeys(conditions, met))
+    zeros, met = jnp.zeros_like(state.log_weights), dict.fromkeys(conditions, jnp.ones((), bool))
+    return Account(zeros, zeros, (zeros,) * sums, zeros, zeros, _used(state), met)
 
 
-def _losses(hp: AdaptiveHparams, state: AdaptiveState, feedback: Feedback) -> Float[Array, " K"]:
+def near_and_light(
+    account: Account, regrets: Float[Array, " K"], weight: Scalar
+) -> dict[str, Bool[Array, ""]]:
+    """Whether the rounds so far met both conditions; copies that are not alive have regret 0."""
+    near = jnp.max(jnp.abs(regrets)) <= 1 + 64 * jnp.finfo(regrets.dtype).eps
+    return {NEAR: account.met[NEAR] & near, LIGHT: account.met[LIGHT] & (weight <= 1)}
+
+
+def losses_of(hp: AdaptiveHparams, state: AdaptiveState, feedback: Feedback) -> Float[Array, " K"]:
     """The loss of every copy in a round."""
     lost = lambda own: feedback.loss(hp.inner.predict(own, feedback.context))
     return jax.vmap(lost)(state.copies)
 
 
-def _add_round(
+def add_to_lives(
     hp: AdaptiveHparams,
     account: Account,
     state: AdaptiveState,
@@ -325,7 +333,7 @@ def _add_round(
     *terms: Array,
 ) -> Account:
     """Add a round to the sums over the lives of copies; the caller sets the right sides."""
-    fresh, weight, value = _begins(hp, state.now), feedback.weight, feedback.value
+    fresh, weight, value = begins(hp, state.now), feedback.weight, feedback.value
     since = lambda total, term: jnp.where(fresh, 0.0, total) + term
     return account._replace(
         regret=since(account.regret, weight * (value - losses)),

@@ -185,4 +185,4 @@ def test_a_step_of_a_new_number_is_not_traced_again(monkeypatch):
 
 
 def _counted(calls):
-    return lambda *given: calls.append(1) or numpy_functions(*given)
+    return lambda *given, **named: calls.append(1) or numpy_functions(*given, **named)

@@ -2,6 +2,7 @@
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from cases import KEY, ONES, REGRESSION, SIMPLEX_BALL, UNIFORM, ZEROS, Case, experts, regression
 
 import olx
@@ -100,5 +101,8 @@ META = {
         olx.meta.mix((linear_ogd(0.1), olx.linear(olx.ftrl(0.5, adagrad()))), olx.hedge(0.3)),
         ZEROS,
         (ZEROS, ONES / 3),
+    ),
+    "cbce, predictors": over(
+        olx.meta.cbce(linear_ogd(0.05), 4, 20.0), ZEROS, tuple(np.eye(4)[::3])
     ),
 }

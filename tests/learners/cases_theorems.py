@@ -298,6 +298,9 @@ THEOREMS = {
     "flh": Case(
         olx.meta.flh(COPIES, 0.5, 7), ball_square, IN_BOX, jnp.zeros(2), tuple(np.eye(14)[::3])
     ),
+    "cbce": Case(
+        olx.meta.cbce(COPIES, 7), ball_square, IN_BOX, jnp.zeros(2), tuple(np.eye(7)[::3])
+    ),
     "saol": Case(
         olx.meta.saol(COPIES, 7), ball_square, IN_BOX, jnp.zeros(2), tuple(np.eye(7)[::3])
     ),

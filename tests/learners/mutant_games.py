@@ -195,6 +195,9 @@ GAMES = {
     "flh": {
         Mutant("opposite action", "again", 1.0, 0, 1.0): ("interval_regret",),
     },
+    "cbce": {
+        Mutant("opposite action", "again", 1.0, 2, 1.0): ("interval_regret",),
+    },
     "saol": {
         Mutant("opposite action", "again", 1.0, 2, 1.0): ("interval_regret",),
     },

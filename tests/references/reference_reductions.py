@@ -164,3 +164,30 @@ def sword(gradient, rounds, diameter, smooth):
         centers = np.array([ball(c - eta * g) for c, eta in zip(centers, steps, strict=True)])
         last, guess = points, g
     return np.array(played)
+
+
+def cbce(targets, eta, span):
+    """Jun et al. 2017 over descent on (w - y)^2 / 4: a bettor for every start and power of 2."""
+    bettors, played = [], []
+    for t, y in enumerate(targets, start=1):
+        prior = 1 / (t**2 * t.bit_length())  # 1 + floor(log2 t) binary digits
+        for k in range(t.bit_length()):
+            if t % 2**k == 0:
+                new = {"start": t, "end": t + 2**k, "prior": prior}
+                bettors.append(new | {"point": 0.0, "coins": 0.0, "wealth": 1.0})
+        bettors = [one for one in bettors if t < one["end"]]
+        bets = [one["coins"] / (t - one["start"] + 1) * one["wealth"] for one in bettors]
+        weights = np.array([one["prior"] * max(b, 0) for one, b in zip(bettors, bets, strict=True)])
+        if not weights.any():
+            weights = np.array([one["prior"] for one in bettors])
+        p = weights / weights.sum()
+        points = np.array([one["point"] for one in bettors])
+        played.append(p @ points)
+        losses = (points - y) ** 2 / 4
+        regrets = [p @ (losses - loss) / span for loss in losses]
+        for one, b, regret in zip(bettors, bets, regrets, strict=True):
+            coin = regret if b > 0 else max(regret, 0)
+            one["coins"] += coin
+            one["wealth"] += coin * b
+            one["point"] -= eta * (one["point"] - y) / 2
+    return np.array(played)

@@ -357,6 +357,7 @@ WRAPPERS = {
         ("average", "inner"): lambda: meta.average(olx.ogd),
         ("random_stop", "inner"): lambda: meta.random_stop("ogd", KEY),
         ("restarts", "inner"): lambda: meta.restarts(None, 2, 2, KEY),
+        ("cbce", "inner"): lambda: meta.cbce(3, 2),
         ("saol", "inner"): lambda: meta.saol(3, 2),
         ("mix", "mixer"): lambda: olx.meta.mix(olx.batch(olx.ogd, eta=np.ones(2)), None),
         ("sampled", "inner"): lambda: experts.sampled(None, KEY),

@@ -199,23 +199,27 @@ def outcomes_of(table: Table, path: Path, binarize: Binarize) -> np.ndarray | No
     binarize: the labels that count as +1, if the config names some.
     """
     y = _labels_in(table, path)
-    known = table.labels
-    if y is None:
-        return None
+    return None if y is None else outcomes_from(str(path), table.labels, y, binarize)
+
+
+def outcomes_from(
+    place: str, known: Labels, y: np.ndarray | list[Level], binarize: Binarize
+) -> np.ndarray:
+    """The outcomes that labels stand for. `place` is what messages call their source."""
     if not known.classes:
-        return (y.astype(float) - known.mean) / known.spread
-    found = [_plain(label) for label in y.tolist()]
+        return (np.asarray(y, float) - known.mean) / known.spread
+    found = [_plain(label) for label in (y.tolist() if isinstance(y, np.ndarray) else y)]
     if binarize is not None:
         chosen = chosen_labels(binarize)
         return np.array([1.0 if label in chosen else -1.0 for label in found])
-    place = {label: i for i, label in enumerate(known.classes)}
+    number_of = {label: i for i, label in enumerate(known.classes)}
     for row, label in enumerate(found):
-        if label not in place:
+        if label not in number_of:
             raise ValueError(
-                f"{path} holds the label {label!r} in row {row}, which was not there before; known "
-                f"are {outcomes.few(list(known.classes))}. So no loss is shown."
+                f"{place} holds the label {label!r} in row {row}, which was not there before; "
+                f"known are {outcomes.few(list(known.classes))}."
             )
-    number = np.array([place[label] for label in found], np.int32)
+    number = np.array([number_of[label] for label in found], np.int32)
     return 2.0 * number - 1.0 if known.signs else number
 
 

@@ -205,7 +205,7 @@ def _measure(
 
 
 def metric_values(
-    metrics: tuple[Metric, ...], sums: Mapping[str, Array], outcome: np.ndarray
+    metrics: tuple[Metric, ...], sums: Mapping[str, Array | np.ndarray], outcome: np.ndarray
 ) -> dict[str, np.ndarray]:
     """The metrics by name, from their sums over the rounds with these outcomes."""
     return {each.name: each.value(np.asarray(sums[each.sum_name]), outcome) for each in metrics}

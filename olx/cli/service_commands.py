@@ -1,0 +1,123 @@
+"""The commands of a model that goes on learning: `olx learn` and `olx serve`."""
+
+import argparse
+import sys
+from pathlib import Path
+from typing import Any
+
+from olx._terminal import say, say_aside
+from olx.cli.commands import Asked, as_typed, command
+
+LOOPBACK = ("127.0.0.1", "::1", "localhost")
+
+
+def _model_words(parser: argparse.ArgumentParser) -> None:
+    """The words that name a model."""
+    parser.add_argument("--learner", help="its label (the best of the leaderboard)")
+    parser.add_argument("--dataset", help="the label of the data it learned from, if several")
+    parser.add_argument(
+        "--trust", action="append", default=[], metavar="MODULE",
+        help="a module of your own whose functions the learner may use; may be repeated",
+    )  # fmt: skip
+
+
+def _learn_words(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("result", type=Path, help="a folder that `olx run` wrote, or its model")
+    parser.add_argument("data", type=Path, help="a file of rows with labels, in their order")
+    _model_words(parser)
+
+
+@command(
+    "learn",
+    "learn the rows of a new file with a learner of a result",
+    _learn_words,
+    """The rows are read as the first ones were, and each is predicted before it is learned. The
+state goes into RESULT/learned, and `olx predict` uses it; the model of the run stays as it is. An
+alarm is printed if the mean loss of the new rows is more than 3 standard errors above that of the
+last rounds of the run: if rounds are independent, one alarm in 740 is false.""",
+)
+def _learn(asked: Asked) -> int:
+    from olx.lab.learn import learn
+    from olx.lab.report.scores import configuration
+
+    _look_here(asked)
+    try:
+        found = learn(asked.result, asked.data, asked.learner, asked.dataset, asked.trust)
+    except ValueError as error:
+        raise ValueError(as_typed(str(error))) from error
+    about = found.about
+    numbers = configuration(about["hyperparameters"])
+    of = f"{about['learner']}{f' ({numbers})' if numbers else ''}"
+    if found.replayed:
+        say(f"{found.replayed:,} rows of a service that was stopped were learned first.")
+    say(f"{of}, after {found.rounds:,} rounds; {found.count:,} of them are of {asked.data}.")
+    said = (
+        f"mean {name} {value:.4g}"
+        + (f" ({found.past[name]:.4g} in its run)" if name in found.past else "")
+        for name, value in found.means.items()
+    )
+    say(", ".join(said) + ".")
+    (say_aside if found.alarm else say)(found.judgement)
+    return 0
+
+
+def _serve_words(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("result", type=Path, help="a folder that `olx run` wrote, or its model")
+    parser.add_argument("--port", type=int, default=8000, help="0 takes a free one (8000)")
+    parser.add_argument("--host", default="127.0.0.1", help="the address (this machine alone)")
+    parser.add_argument(
+        "--save-every", type=int, default=1000, metavar="ROUNDS", help="save the state (1000)"
+    )
+    _model_words(parser)
+
+
+@command(
+    "serve",
+    "answer requests over HTTP: predict rows, and learn from rows with labels",
+    _serve_words,
+    """examples:
+  olx serve results/mine --port 8000
+  curl -H 'Content-Type: application/json' -d '{"age": 30, "city": "Oslo"}' localhost:8000/predict
+
+POST /predict takes a row or a list of rows, POST /learn the same with labels, POST /save stores the
+state, GET /health says how the model is. A row that /learn has acknowledged is on the disk: it is
+not lost if the process is killed, and `olx serve` continues in the same state.""",
+)
+def _serve(asked: Asked) -> int:
+    from olx.lab.http_server import serve
+    from olx.lab.learn import open_model
+    from olx.lab.service import Service
+
+    if asked.save_every < 1:
+        raise ValueError(f"--save-every must be 1 or more, got {asked.save_every}.")
+    if not 0 <= asked.port < 1 << 16:
+        raise ValueError(f"--port must be from 0 to 65535, got {asked.port}.")
+    if asked.host not in LOOPBACK:
+        say_aside(
+            f"olx serve: there is no password; whoever reaches {asked.host} can change the model."
+        )
+    _look_here(asked)
+    try:
+        with open_model(asked.result, asked.learner, asked.dataset, asked.trust) as model:
+            service = Service(model, asked.save_every)
+            if service.replayed:
+                say(f"{service.replayed:,} rows were learned again from the log.")
+            serve(service, asked.host, asked.port, lambda url: _say_served(url, service.health()))
+            say(f"Saved after {service.newest.rounds:,} rounds.")
+    except ValueError as error:
+        raise ValueError(as_typed(str(error))) from error
+    return 0
+
+
+def _say_served(url: str, health: dict[str, Any]) -> None:
+    model = health["model"]
+    of = f"{model['learner']} on {model['dataset']}, after {health['rounds']:,} rounds"
+    say(f"Serving {of}, on {url}. Ctrl-C saves and stops.")
+    sys.stdout.flush()  # whoever started it may wait for this line
+
+
+def _look_here(asked: Asked) -> None:
+    from olx.lab import user_factories
+
+    if asked.trust:
+        user_factories.look_in(Path.cwd())
