@@ -134,7 +134,7 @@ def _play(part: Part, game: Game, limit: float, folder: Path) -> Played:
         for (paid, measured), seen in ((first, outcome[:cut]), (second, outcome[cut:]))
     ]
     shown = slice(None if game.test is None else middle + 1)  # no curve of test rounds
-    return Played(curve.at[shown], totals[:, shown], *halves, counts)
+    return Played(curve.at[shown], totals[:, shown], halves[0], halves[1], counts)
 
 
 def _run(part: Part, game: Game, rounds: Rounds, cut: int, place: Path | None) -> Run:

@@ -28,7 +28,7 @@ from olx.structured.chain import viterbi
 
 
 class Metric(NamedTuple):
-    round: Callable[[Feedback], Array]  # what a round adds to the sum
+    round: Callable[..., Array]  # feedback -> what a round adds to the sum
     of: Callable[[np.ndarray, np.ndarray], np.ndarray] | None = None  # (sum, outcomes) -> metric;
     # its name names the metric; None for the mean, which `round` names
     rising: bool = False  # whether more is better
