@@ -23,7 +23,7 @@ memory that the compiler states. `arow` and other learners of labels are no laye
 real vectors; VAW is the learner of regression that is closest to it.
 
 With three seeds, keys of length 4 and 500 steps, the delta rule is behind linear attention on
-recall, unlike in print, and its seeds differ much: such a training is too short to compare them.
+recall, unlike in print, and its seeds differ much; why was not examined.
 
     python -m experiments.associative_recall
     python -m experiments.associative_recall --quick
