@@ -2,9 +2,18 @@
 
 import csv
 
+import jax
 import numpy as np
+import pytest
 
 from experiments import associative_recall as script
+
+
+@pytest.fixture(autouse=True)
+def promotion():
+    """That of users: optax.adam mixes dtypes."""
+    with jax.numpy_dtype_promotion("standard"):
+        yield
 
 
 def test_an_answer_is_the_value_that_came_with_the_key():
