@@ -12,7 +12,7 @@ side is infinite. Where the run diverges, it does not hold.
 import dataclasses
 import functools
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -23,9 +23,6 @@ from olx import _numeric as safe
 from olx import plots
 from olx._pytree import pytree, static
 from olx._refusal import public
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 DOMAIN = "`u` must lie in the domain"
 UNIT_WEIGHTS = "weights must be 0 or 1"
@@ -204,7 +201,7 @@ class Certificate:
         return self.summary.tightness
 
     @public
-    def plot(self, ax: "Axes | None" = None) -> "Axes":
+    def plot(self, ax: Any = None) -> Any:
         """Draw both sides, and the published right side, by rounds.
 
         ax: of matplotlib, where to draw; a new one if None.
@@ -260,7 +257,7 @@ class Certificates:
     def __len__(self) -> int:
         return len(self.each)
 
-    def plot(self) -> "list[Axes]":
+    def plot(self) -> list[Any]:
         """A picture for each theorem, one below the other, as axes of matplotlib."""
         return plots.plot_certificates(self.each)
 

@@ -11,7 +11,7 @@ pays $\ell(a_t, y_t)$. A learner is three pure functions and the numbers they sh
 
 import dataclasses
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import jax
 import jax.numpy as jnp
@@ -29,9 +29,6 @@ from olx._words import call_of
 from olx.facts import Facts
 from olx.needs import Need
 from olx.theorem import Theorem, check_carried
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 Scalar = int | float | Array
 Loss = Callable[[Any, Any], Array]
@@ -292,7 +289,7 @@ class Run:
         return [Configuration(i, total[i].item(), of(i)) for i in order.tolist()]
 
     @public
-    def plot(self, *names: str, ax: "Axes | None" = None) -> "Axes":
+    def plot(self, *names: str, ax: Any = None) -> Any:
         """Draw the mean loss of a run by rounds, or the total losses of a sweep by its arguments.
 
         names: of a sweep, one or two arguments; all if there are no more. Of the other arguments

@@ -59,6 +59,10 @@ LEARNERS = (  # packages and modules whose functions and records make learners
     "olx.wrapper",
 )
 ON_HOST = ("olx.boosting.oracle", "olx.boosting.weak")  # they call functions on the host
+DRAWING = tuple(  # methods of records that load matplotlib
+    f"olx.{kind}.plot"
+    for kind in ("core:Run", "certificate:Certificate", "certificate:Certificates")
+)
 OPTIMIZERS = ("optax._src.alias", "optax.contrib", "optax.tree_utils._tree_math")
 RECORDS = ("optax",)  # the states of optimizers; of its functions only those above
 _ARRAYS = {  # functions from arrays to arrays, and kinds of numbers
@@ -125,6 +129,8 @@ def find(name: str, trust: tuple[str, ...]) -> Any:
     module, _, path = name.partition(":")
     if len(name) > _LONGEST or not _are_words(module) or not _are_words(path):
         raise Unsavable(f"{name[:80]!r} is not the name of a function; {_FOREIGN}")
+    if name in DRAWING:
+        raise Unsavable(f"{name} draws a picture and makes no learner; {_FOREIGN}")
     if not is_in(module, trust) and not _makes_learners(module):
         raise Unsavable(f"{name} is not a part of olx that makes learners. {_remedy(module)}")
     try:

@@ -66,6 +66,7 @@ olx:__getattr__ olx:__dir__ olx.core:__builtins__ olx.core:__loader__ olx.core:L
 olx.core:Learner.__class__ olx.core:Learner.__init__.__globals__ olx.core:Rounds._make
 olx.core:dataclasses olx.core:Partial olx.core:Callable olx.core:NoSuch olx.needs:np.load
 olx.losses:logistic olx.convex.legendre:np.save olx.boosting.weak:_call olx.boosting.oracle:_answer
+olx.core:Run.plot olx.certificate:Certificates.plot
 olx.boosting.weak:partial olx.streams.tables:os olx.streams.svmlight:read_svmlight
 olx.engine.save:save olx.engine.save:load olx.engine.savable:importlib.import_module
 olx.engine.checkpoint:write olx._archive:write olx._archive:write_text olx._archive:remove_drafts
