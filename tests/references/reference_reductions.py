@@ -123,6 +123,7 @@ def online_to_nonconvex(slope_at, start, eta, shares):
         w = x + share * step
         played.append(w)
         x, step = x + step, ball(step - eta * slope_at(t, w))
+    return np.array(played)
 
 
 def ader(gradient, rounds, diameter):
