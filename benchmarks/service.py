@@ -198,7 +198,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         place = pathlib.Path(folder)
         olx = [sys.executable, "-m", "olx.cli", "serve", str(result(place))]
-        river = [sys.executable, "-m", "uvicorn", "benchmarks.service_river:app"]
+        river = [sys.executable, "-m", "uvicorn", "--factory", "benchmarks.service_river:app"]
         river += ["--host", "127.0.0.1", "--log-level", "error"]
         log = {"SERVICE_LOG": str(place / "river.log")}
         for name, command in {"olx serve": olx, "river, FastAPI, uvicorn": river}.items():
