@@ -31,13 +31,14 @@ from olx.lab.service import Closed, Service
 DRAW = np.random.default_rng(0)
 
 
-def rows(count, flip=False):
-    """Rows of a file: a number, a word, and a label that depends on both."""
+def rows(count, noise=False):
+    """Rows of a file: a number, a word, and a label that depends on both, or on chance alone."""
     found = []
     for _ in range(count):
         age, city = float(DRAW.integers(18, 80)), str(DRAW.choice(["Bonn", "Oslo", "Rome"]))
         score = (age - 45) / 20 + (city == "Oslo") + DRAW.normal(0, 0.5)
-        found.append({"age": age, "city": city, "buys": "yes" if (score > 0.3) != flip else "no"})
+        buys = DRAW.integers(2) if noise else score > 0.3
+        found.append({"age": age, "city": city, "buys": "yes" if buys else "no"})
     return found
 
 
@@ -386,11 +387,11 @@ def test_rows_of_a_killed_service_are_learned_first(result, tmp_path):
 
 def test_a_drift_raises_an_alarm(result, tmp_path, capsys):
     assert not learn(result, write(tmp_path / "same.csv", rows(100))).alarm
-    words = ["learn", str(result), str(write(tmp_path / "flip.csv", rows(100, flip=True)))]
+    words = ["learn", str(result), str(write(tmp_path / "noise.csv", rows(100, noise=True)))]
     assert cli.main(words) == 0
     printed = capsys.readouterr()
     assert re.search(r"drift: mean loss .* standard errors above", printed.err)
-    few = learn(result, write(tmp_path / "few.csv", rows(10, flip=True)))
+    few = learn(result, write(tmp_path / "few.csv", rows(10, noise=True)))
     assert not few.alarm
     assert "fewer than 30 rounds" in few.judgement
     assert few.rounds == 610
