@@ -59,8 +59,9 @@ def uneven_spreads(names: Sequence[str], x: np.ndarray) -> str:
     >>> uneven_spreads(["age", "income"], np.array([[20.0, 30000.0], [40.0, 90000.0]]))
     "the spread of 'income' is 3e+03 times that of 'age'"
     """
-    spread = x.std(0) if len(names) else np.zeros(0)
-    there = np.flatnonzero(spread > 0)
+    with np.errstate(over="ignore", invalid="ignore"):  # columns past all floats are refused later
+        spread = x.std(0) if len(names) else np.zeros(0)
+    there = np.flatnonzero((spread > 0) & np.isfinite(spread))
     if len(there) < 2:
         return ""
     low, high = there[np.argmin(spread[there])], there[np.argmax(spread[there])]
