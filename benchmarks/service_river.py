@@ -6,13 +6,15 @@ the file is played again from the first row.
 
 import json
 import os
+from typing import Any
 
-import fastapi
 from river import compose, linear_model, optim, preprocessing
 
 
-def app() -> fastapi.FastAPI:
+def app() -> Any:
     """The application, as `uvicorn --factory` wants it."""
+    import fastapi  # of the extra `bench`
+
     made = fastapi.FastAPI()
     numbers = compose.SelectType(float) | preprocessing.StandardScaler()
     words = compose.SelectType(str) | preprocessing.OneHotEncoder()
