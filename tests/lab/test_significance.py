@@ -18,8 +18,8 @@ from olx.lab.report import comparisons, paper, rank_diagram, significance
 from olx.lab.report.scores import plus_minus, scores, winners
 
 # AUC of C4.5 without and with two parameters tuned (m, cf, both) on 14 data sets; Demsar, JMLR 7,
-# 2006, table 6, written from memory and not compared with the print. It rounds two values of "voting"
-# to 0.975 and ranks them 2 and 3.
+# 2006, table 6, written from memory and not compared with the print. It rounds two values of
+# "voting" to 0.975 and ranks them 2 and 3.
 AUC = """
     0.763 0.768 0.771 0.798   0.599 0.591 0.590 0.569   0.954 0.971 0.968 0.967
     0.628 0.661 0.654 0.657   0.882 0.888 0.886 0.898   0.936 0.931 0.916 0.931
