@@ -1,11 +1,4 @@
-"""Caches that forget: results and compiled programs of what was asked for last.
-
-JAX keeps the programs of a compiled function as long as the function lives, one for each structure
-of its arguments, and a structure holds functions: a new loss is a new structure. A function of a
-module lives as long as the process, so the programs of every loss that was ever played would stay.
-Here a function is compiled anew for each structure, and the last `MOST` of these are kept; JAX
-drops the programs of the others with them.
-"""
+"""Caches that forget: they hold the results of what was asked for last."""
 
 import functools
 import threading
@@ -13,8 +6,6 @@ import weakref
 from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any, Generic, TypeVar
-
-import jax
 
 MOST = 64  # entries of a cache; a program takes a few MB
 
@@ -44,6 +35,10 @@ class Recent(Generic[Value]):
                 self._entries.popitem(last=False)
         return value
 
+    def drop(self, key: object) -> None:
+        with self._lock:
+            self._entries.pop(key, None)
+
     def clear(self) -> None:
         with self._lock:
             self._entries.clear()
@@ -69,51 +64,3 @@ def cached(function: Callable[..., Value]) -> Callable[..., Value]:
         return (results.put(key, (function(*given, **named),)) if found is None else found)[0]
 
     return remembered
-
-
-def compiled(function: Callable, static: tuple[int, ...] = ()) -> Callable:
-    """`jax.jit` of a function at module level, with the programs of its last structures only.
-
-    static: the positions of the arguments that are part of the program; all are given by position.
-    """
-    programs: Recent[Callable] = Recent()
-
-    @functools.wraps(function)
-    def play(*given: object) -> Any:
-        fixed = [given[i] for i in static]
-        free = [one for i, one in enumerate(given) if i not in static] if static else given
-        leaves, structure = jax.tree.flatten(free)
-        key = structure, *fixed
-        program = programs.get(key)
-        if program is None:
-            program = programs.put(key, _program(function, static, fixed, structure))
-        return program(leaves)
-
-    return play
-
-
-def _program(
-    function: Callable, static: tuple[int, ...], fixed: list, structure: object
-) -> Callable:
-    """The function of the leaves of its arguments; JAX keeps its programs as long as it lives."""
-
-    @functools.wraps(function)
-    def of_leaves(leaves: list) -> Any:
-        given = list(jax.tree.unflatten(structure, leaves))
-        for i, one in zip(static, fixed, strict=True):  # in rising order
-            given.insert(i, one)
-        return function(*given)
-
-    return jax.jit(of_leaves)
-
-
-def call_once(function: Callable, *given: object) -> Any:
-    """The result of the function, from a program that is not kept."""
-    leaves, structure = jax.tree.flatten(given)
-    return _program(function, (), [], structure)(leaves)
-
-
-def result_shapes(function: Callable, *given: object) -> Any:
-    """`jax.eval_shape`, for arguments that hold functions: JAX would keep their structure."""
-    leaves, structure = jax.tree.flatten(given)
-    return jax.eval_shape(_program(function, (), [], structure), leaves)

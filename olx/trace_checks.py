@@ -9,7 +9,7 @@ from jax.core import Tracer
 from jaxtyping import Array, Bool, PyTree
 
 from olx import _check as check
-from olx._cache import compiled
+from olx._compiled import compiled
 from olx._numeric import Sum
 from olx._pytree import NotKept
 from olx._refusal import RefusedType, RefusedValue

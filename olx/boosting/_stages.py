@@ -41,8 +41,8 @@ from optax import tree
 
 from olx import _check as check
 from olx import _clock as clock
-from olx._cache import compiled
 from olx._clock import Clock
+from olx._compiled import compiled
 from olx._pytree import as_tree, pytree, static
 from olx._refusal import RefusedType
 from olx.certificate import UNIT_WEIGHTS, Certificate

@@ -26,7 +26,7 @@ from jaxtyping import Array, Float, PyTree
 from numpy.typing import ArrayLike
 
 from olx import _check as check
-from olx._cache import compiled
+from olx._compiled import compiled
 from olx._pytree import pytree, static
 from olx._refusal import RefusedType, RefusedValue, own_name, public
 from olx.boosting.fit import Ensemble

@@ -14,7 +14,7 @@ from jax import lax
 from jaxtyping import PyTree
 
 from olx import _check as check
-from olx._cache import compiled
+from olx._compiled import compiled
 from olx._refusal import RefusedType, public
 from olx.certificate import Certificates
 from olx.core import Batch, Learner, Loss, Rounds, Run, Trace

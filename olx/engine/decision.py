@@ -8,7 +8,8 @@ import numpy as np
 from jaxtyping import PyTree
 
 from olx import _check as check
-from olx._cache import cached, result_shapes
+from olx._cache import cached
+from olx._compiled import result_shapes
 from olx._refusal import RefusedType, public
 from olx.core import Batch, Learner, Rounds, Run
 from olx.engine import round

@@ -25,8 +25,10 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, PyTree
 
-from olx._cache import Recent, cached, call_once, compiled, result_shapes
+from olx._cache import Recent, cached
+from olx._compiled import call_once, compiled, result_shapes
 from olx._memory import refuse_large_state
+from olx._readings import readings_of
 from olx._refusal import RefusedValue
 from olx.core import Learner, Rounds, Scalar
 from olx.engine import tuning
@@ -45,7 +47,6 @@ from olx.engine.numpy_functions import (
     plain_number,
     quietly,
 )
-from olx.engine.readings import readings_of
 from olx.engine.round import Recorder
 from olx.engine.sparse_layout import AXES, Layout, layout_of, packer
 from olx.frameworks.lift import as_linear, is_affine
@@ -132,9 +133,8 @@ def first_state(learner: Learner, params: PyTree) -> PyTree:
     """The first state; refuses `params` that the learner cannot start from."""
     check_params(params)
     learner = player(learner)
-    read = readings_of(jax.tree.structure(learner))
-    if read is not None:
-        start = _start_again(read, learner, params)
+    if readings_of(jax.tree.structure(learner)) is not None:
+        start = _start_again(learner, params)
     elif is_traced((learner, params)):
         start = _start(learner, params)
     else:
@@ -219,9 +219,7 @@ def _start(learner: Learner, params: PyTree) -> Start:
     return legal, learner.init(params)
 
 
-@functools.partial(compiled, static=(0,))
-def _start_again(_: tuple[object, ...], learner: Learner, params: PyTree) -> Start:
-    return _start(learner, params)
+_start_again = compiled(_start)
 
 
 @functools.partial(compiled, static=(0,))

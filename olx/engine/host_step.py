@@ -80,6 +80,9 @@ def host_step(
     kinds = tuple([_FLOAT if type(leaf) is float else _quick_kind(leaf) for leaf in leaves])
     key = id(learner), id(loss), tree, kinds, jax.config.read("jax_enable_x64")
     found = _SEEN.get(key)
+    if found is not None and not found.game.leaves.structure.is_current:
+        _SEEN.drop(key)
+        found = None
     if found is None:
         begun = None if None in kinds else begin()
         if begun is None:

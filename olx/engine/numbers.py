@@ -1,7 +1,9 @@
 """The numbers of a learner and a loss, apart from their structure.
 
 To take a learner apart into its numbers and to put it together costs more than a short run. So it
-is done once per learner: the engine remembers the last ones by their identity.
+is done once per learner: the engine remembers the last ones by their identity. What the functions
+of a user read besides their arguments, such as a global constant, is a part of the structure: if it
+changes, all programs are made again.
 """
 
 # Strict, but for what a tree holds: `PyTree` is of no known type.
@@ -21,6 +23,7 @@ from jaxtyping import PyTree
 
 from olx._cache import Recent
 from olx._pytree import as_tree, pytree, static
+from olx._readings import foreign_parts, visible_readings
 from olx._refusal import RefusedType
 from olx.core import Learner, Loss, Scalar
 from olx.engine.device import devices_of
@@ -36,6 +39,13 @@ class Structure:
 
     learner: TreeStructure
     loss: TreeStructure
+    foreign: tuple[object, ...]  # its functions that are not of a library
+    readings: tuple[object, ...]  # what these read, when this was made
+
+    @property
+    def is_current(self) -> bool:
+        """Whether the functions still read the same."""
+        return not self.foreign or visible_readings(self.foreign) == self.readings
 
 
 @pytree
@@ -84,7 +94,9 @@ def numbers_of(learner: Learner, loss: Loss, check: Check, stacked: bool = False
     key = check, stacked, id(learner), id(loss)
     found = _SEEN.get(key)
     if found is not None:
-        return found
+        if found.leaves.structure.is_current:
+            return found
+        _SEEN.drop(key)
     check(learner, loss)
     found = new_numbers(learner, loss, stacked)
     leaves = jax.tree.leaves((learner, as_tree(loss)))
@@ -105,9 +117,11 @@ def new_numbers(learner: Learner, loss: Loss, stacked: bool) -> Numbers:
     refuse_tracers(own + other)
     count = np.shape(own[0])[0] if stacked else None
     own = list(map(_argument, own)) if count is None else _padded_leaves(own, count)
-    structure = _STRUCTURES.get((first, second))
+    foreign = foreign_parts(first) + foreign_parts(second)
+    key = first, second, visible_readings(foreign)
+    structure = _STRUCTURES.get(key)
     if structure is None:
-        structure = _STRUCTURES.put((first, second), Structure(first, second))
+        structure = _STRUCTURES.put(key, Structure(first, second, foreign, key[2]))
     needs = needs_of(learner, loss)
     leaves = Leaves(own, list(map(_argument, other)), structure)
     parts, kinds = (

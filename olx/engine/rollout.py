@@ -14,16 +14,16 @@ from jax.extend.core import jaxpr_as_fun
 from jaxtyping import PyTree
 
 from olx import _check as check
-from olx._cache import compiled
+from olx._compiled import compiled
 from olx._memory import refuse_large_arrays
 from olx._pytree import as_tree
+from olx._readings import readings_of
 from olx._refusal import RefusedType, public
 from olx.core import Adversary, Learner, Loss, Rounds, Run
 from olx.engine import round
 from olx.engine.arguments import check_game
 from olx.engine.explain import errors_explained
 from olx.engine.game import first_state, given_state, player
-from olx.engine.readings import readings_of
 from olx.engine.round import Output, Record, Recorder, feedback_of, finish_round
 from olx.needs import refuse_breach
 from olx.streams.checks import (
@@ -100,11 +100,10 @@ def _array(leaf: object) -> Any:
 
 def _play_rounds(segment: int | None, *given: Any) -> tuple[PyTree, Output]:
     """The last state and the outputs, from a program that is kept if all functions are known."""
-    read = readings_of(jax.tree.structure(given[:3]))
-    if read is not None:
+    if readings_of(jax.tree.structure(given[:3])) is not None:
         shapes = tuple(np.shape(leaf) for leaf in jax.tree.leaves(given))
         try:
-            return _scan_again(segment, (read, shapes), *given)
+            return _scan_again(segment, shapes, *given)
         except Exception:
             pass  # a function needs a number of the learner as it is; or it fails below too
     return _scan(segment, None, *given)

@@ -18,6 +18,7 @@ from jaxtyping import Array, Bool, Int, PyTree
 
 from olx import _check as check
 from olx._pytree import as_tree
+from olx._readings import visible_readings
 from olx._refusal import RefusedType
 from olx.core import Feedback, Learner, Loss, Scalar
 from olx.losses.score import ScoreLoss
@@ -42,6 +43,7 @@ class Recorder(NamedTuple):
     measure: Measure | None = None  # feedback -> what to sum over the rounds
     after: bool = False  # whether `record` gets the state after the update, before a refresh
     fields: tuple[str, ...] = ()  # of the feedback: those whose numbers must be finite
+    readings: tuple = ()  # what `record` and `measure` read besides their arguments
 
     def output(self, state: PyTree, feedback: Feedback) -> Output:
         """The output of a round."""
@@ -94,7 +96,8 @@ def recorder_of(record: Record | None, measure: Measure | None, keep: Callable |
             "`measure` is summed along a curve; say which rounds the curve keeps, with "
             "`keep=olx.keep.totals` for the last alone. Use `record` to keep every round."
         )
-    return Recorder(record, measure)
+    given = [one for one in (record, measure) if one is not None]
+    return Recorder(record, measure, readings=visible_readings(given) if given else ())
 
 
 def finish_round(

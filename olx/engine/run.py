@@ -51,7 +51,9 @@ def run(
     implementation: the name of one implementation, as `explain` prints it; None takes the first
         that fits. Another one gives the same numbers up to the order of sums.
 
-    Call it at top level: inside `jit`, `vmap` or `grad` use `rollout`.
+    Call it at top level: inside `jit`, `vmap` or `grad` use `rollout`. A function of yours may read
+    constants besides its arguments, and small arrays of NumPy; a change of them is seen. What it
+    imports inside, a large array or a random state is read once, as in `jax.jit`.
 
     >>> import jax, jax.numpy as jnp, olx
     >>> rounds, _ = olx.streams.linear_regression(jax.random.key(0), rounds=3000, features=5)

@@ -11,7 +11,8 @@ import numpy as np
 from jaxtyping import Array, PyTree
 
 from olx import _check as check
-from olx._cache import Recent, cached, compiled
+from olx._cache import Recent, cached
+from olx._compiled import compiled
 from olx._pytree import as_tree
 from olx._refusal import RefusedType, RefusedValue, public
 from olx.core import Batch, Learner, Loss, Rounds, Run, Scalar

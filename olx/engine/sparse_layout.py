@@ -16,7 +16,8 @@ import numpy as np
 from jaxtyping import Array, PyTree
 
 from olx import _numeric
-from olx._cache import cached, compiled, result_shapes
+from olx._cache import cached
+from olx._compiled import compiled, result_shapes
 from olx._numeric import Sum
 from olx._refusal import RefusedType
 from olx.core import Learner, Rounds

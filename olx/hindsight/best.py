@@ -23,7 +23,7 @@ from jax.typing import DTypeLike
 from jaxtyping import Array, PyTree
 
 from olx import _check as check
-from olx._cache import compiled
+from olx._compiled import compiled
 from olx._pytree import as_tree, pytree
 from olx._refusal import RefusedType, RefusedValue, public
 from olx.convex.sets import ConvexSet, everywhere

@@ -36,7 +36,7 @@ from optax import tree
 
 from olx import _check as check
 from olx import _numeric as safe
-from olx._cache import compiled
+from olx._compiled import compiled
 from olx._pytree import as_tree, pytree
 from olx._refusal import RefusedType, RefusedValue, public
 from olx.certificate import Certificates

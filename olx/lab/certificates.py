@@ -16,7 +16,7 @@ import numpy as np
 from jaxtyping import Array, PyTree
 
 import olx
-from olx._cache import compiled
+from olx._compiled import compiled
 from olx._pytree import as_tree
 from olx.certificate import DIVERGED, DOMAIN, Certificate, Certificates, SoFar
 from olx.convex.sets import ConvexSet

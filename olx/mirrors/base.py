@@ -29,8 +29,9 @@ from jaxtyping import Array, PyTree
 from optax import tree
 
 from olx import _check as check
-from olx._cache import cached, compiled
+from olx._cache import cached
 from olx._call import Call
+from olx._compiled import compiled
 from olx._pytree import as_tree, pytree, static
 from olx._refusal import RefusedType, RefusedValue, public
 from olx.convex import _domain, constrained, legendre

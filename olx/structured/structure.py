@@ -25,8 +25,8 @@ from jaxtyping import Array, Float, PyTree
 from optax import tree
 
 from olx import _check as check
-from olx._cache import compiled
 from olx._call import Call
+from olx._compiled import compiled
 from olx._pytree import pytree, static
 from olx._refusal import RefusedType, own_name, public
 from olx.core import Learner, Scalar

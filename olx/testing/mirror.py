@@ -14,7 +14,7 @@ from jaxtyping import Array, Bool, Float, PyTree
 from optax import tree
 
 from olx import _check as check
-from olx._cache import compiled
+from olx._compiled import compiled
 from olx._refusal import RefusedType, public
 from olx.core import Loss, Process, Rounds
 from olx.engine.rollout import rollout

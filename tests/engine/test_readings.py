@@ -1,4 +1,7 @@
-"""`rollout` compiles once, and sees every change of what its functions read."""
+"""`rollout` compiles once, and sees every change of what its functions read.
+
+The other drivers keep their programs, and see what can be seen without a call.
+"""
 
 from typing import NamedTuple
 
@@ -158,6 +161,80 @@ def test_a_change_is_seen(before, after):
     assert first_loss() == 1.0
     exec(after, space)
     assert first_loss() == 3.0
+
+
+UNSEEN = {"what it imports", "all names", "random numbers"}
+DRIVERS = {
+    "run": lambda loss: olx.run(LINE, loss, ROUNDS, START).losses[0],
+    "run by name": lambda loss: olx.run(LINE, loss, ROUNDS, START, implementation="dense").losses[
+        0
+    ],
+    "sweep": lambda loss: olx.sweep(LINES, loss, ROUNDS, START).losses[0, 0],
+    "step": lambda loss: olx.step(LINE, loss, LINE.init(START), *SECOND).loss,
+    "a long step": lambda loss: olx.step(LINE, loss, LINE.init(WIDE[0]), *WIDE).loss,
+    "measure": lambda loss: (
+        olx.run(
+            LINE,
+            olx.losses.squared,
+            ROUNDS,
+            START,
+            measure=lambda feedback: loss(feedback.action, 1.0),
+            keep=olx.keep.totals,
+        ).curve.sums[0]
+        / 2  # rounds
+    ),
+}
+LINES = olx.batch(lambda eta: olx.linear(olx.ogd(eta)), eta=[0.1, 0.2])
+SECOND = np.array([0.0, 1.0]), 1.0
+WIDE = jnp.zeros(5_000), 1.0
+
+
+@pytest.mark.parametrize("driver", DRIVERS.values(), ids=DRIVERS)
+@pytest.mark.parametrize("name", [name for name in CHANGES if name not in UNSEEN])
+def test_kept_programs_see_a_change(driver, name):
+    before, after = CHANGES[name]
+    space = {"__name__": "own"}
+    exec(before, space)
+    for scale, change in ((1.0, ""), (1.0, ""), (3.0, after)):
+        exec(change, space)
+        assert driver(space["loss"]) == scale
+
+
+def test_predict_sees_a_change():
+    space = {"scale": 1.0}
+    exec("def act(hparams, w, x): return scale * (w @ x)", space)
+    learner = olx.Learner(None, lambda _, w: w, space["act"], lambda _, w, feedback: w)
+    state = learner.init(jnp.ones(2))
+    for scale in (1.0, 3.0):
+        space["scale"] = scale
+        assert olx.predict(learner, state, np.eye(2)).tolist() == [scale] * 2
+
+
+def test_the_best_in_hindsight_sees_a_change():
+    space = {}
+    exec("def loss(a, y): return scale + (a - y) ** 2", space)
+    for scale in (1.0, 3.0):
+        space["scale"] = scale
+        best = olx.hindsight.best_in_hindsight(space["loss"], ROUNDS, START, apply=olx.dot)
+        np.testing.assert_allclose(best.value, 2 * scale, rtol=1e-5)
+
+
+def test_the_starts_of_a_sweep_see_a_change():
+    space = {}
+    exec("def start(hparams, params): return scale + params", space)
+    make = lambda eta: olx.Learner(eta, space["start"], score_of, stay)
+    for scale in (1.0, 3.0):
+        space["scale"] = scale
+        runs = olx.sweep(olx.batch(make, eta=[0.1, 0.2]), squared, ROUNDS, START)
+        assert runs.losses[0, 0] == (scale - 1) ** 2
+
+
+def score_of(hparams, w, context):
+    return w @ context
+
+
+def stay(hparams, w, feedback):
+    return w
 
 
 def test_the_start_sees_a_change():

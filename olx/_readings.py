@@ -4,8 +4,12 @@ A compiled program can be used again if its functions read what they read when i
 structure of a game holds the functions. This page adds what each of them finds outside: the global
 names of its code, its defaults, and the same of the functions that it calls. Constants count by
 value, functions by identity. So a changed constant is a new program, and so is a function that was
-written anew. What could change without a trace, such as an array, a list, an object, a closure or a
-generator of random numbers, has no reading: such a game is compiled in every call.
+written anew.
+
+An array, an object or a closure can change without a trace. `readings_of` gives None for a function
+that reads one: `rollout` compiles such a game in every call. `visible_readings` gives what it sees,
+small arrays of NumPy and the constants of closures and objects by value, all else by identity: all
+other compiled functions, such as those of `run` and `predict`, are compiled again when it changes.
 
 Functions of JAX, NumPy and olx read nothing that changes.
 """
@@ -15,8 +19,8 @@ import dataclasses
 import dis
 import functools
 import sys
-from collections.abc import Iterator
-from types import CodeType, FunctionType, ModuleType
+from collections.abc import Iterable, Iterator
+from types import CellType, CodeType, FunctionType, MethodType, ModuleType
 from typing import Any, NamedTuple
 
 import jax
@@ -29,6 +33,7 @@ _FIXED = {
     *("builtins", "collections", "functools", "math", "operator", "typing"),
 }
 _LOOKS = {"__import__", "eval", "exec", "globals", "input", "open", "print", "vars"}
+_SMALL = 1 << 12  # bytes of an array, or entries of a list, that are compared in every call
 _CONSTANTS = (type(None), bool, int, float, complex, str, bytes, np.number, np.bool_, np.dtype)
 _ATTRIBUTES = ("LOAD_ATTR", "LOAD_METHOD")
 _COMPILED: Any = type(jax.jit(lambda: None))
@@ -38,21 +43,66 @@ class _Unknown(Exception):
     """A function reads what may change unseen."""
 
 
+class _Same:
+    """A thing that counts by identity."""
+
+    def __init__(self, thing: object) -> None:
+        self.thing = thing  # kept, so that its `id` is not used again
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Same) and self.thing is other.thing
+
+    def __hash__(self) -> int:
+        return id(self.thing)
+
+
+class _Seen(dict[Any, Any]):
+    """What was read, in its order."""
+
+    strict = True
+
+    def leave(self) -> None:
+        """Leave out what may change unseen."""
+        if self.strict:
+            raise _Unknown
+
+
+class _Visible(_Seen):
+    strict = False
+
+
 _FOREIGN: Recent[tuple] = Recent()
 
 
 def readings_of(structure: object) -> tuple | None:
     """What the functions of a tree structure read; None if that may change unseen."""
-    seen: dict[Any, Any] = {}
+    seen = _Seen()
     try:
         foreign = _FOREIGN.get(structure)
-        if foreign is None:
-            foreign = tuple(thing for thing in _parts(structure) if not _is_fixed(thing))
+        foreign = _foreign(structure) if foreign is None else foreign
         for thing in foreign:
             _read(thing, seen)
     except (_Unknown, TypeError, ValueError):  # something without a hash, or that cannot compare
         return None
     _FOREIGN.put(structure, foreign)  # not that of an unknown function, which may hold a tracer
+    return tuple(seen.values())
+
+
+def foreign_parts(structure: object) -> tuple:
+    """The functions of a tree structure that are not of a fixed library; they hold no tracer."""
+    found = _FOREIGN.get(structure)
+    return _FOREIGN.put(structure, _foreign(structure)) if found is None else found
+
+
+def _foreign(structure: object) -> tuple:
+    return tuple(thing for thing in _parts(structure) if not _is_fixed(thing))
+
+
+def visible_readings(things: Iterable[object]) -> tuple:
+    """What these functions read, as far as it can be seen."""
+    seen = _Visible()
+    for thing in things:
+        _read(thing, seen)
     return tuple(seen.values())
 
 
@@ -79,6 +129,8 @@ def _fields(thing: object) -> list | None:
     """The class and the parts of a record; None if it is none."""
     if isinstance(thing, tuple | list):
         return [type(thing), *thing]
+    if isinstance(thing, dict):
+        return [type(thing), *thing, *thing.values()]
     if dataclasses.is_dataclass(thing) and not isinstance(thing, type):
         return [type(thing), *(getattr(thing, one.name) for one in dataclasses.fields(thing))]
     return None
@@ -101,20 +153,22 @@ def _is_library(module: str) -> bool:
     return module.partition(".")[0] in _FIXED and not module.startswith("numpy.random")
 
 
-def _read(thing: object, seen: dict[Any, Any]) -> None:
+def _read(thing: object, seen: _Seen) -> None:
     """Add to `seen` what the thing is and what it reads."""
     if isinstance(thing, _CONSTANTS):
         seen[len(seen)] = type(thing), repr(thing)  # 1 equals True, and 0.0 equals -0.0
-    elif (parts := _fields(thing)) is not None:
+    elif (parts := _fields(thing)) is not None and len(parts) <= _SMALL:
         for part in parts:
             _read(part, seen)
+    elif not seen.strict and isinstance(thing, np.ndarray) and thing.nbytes <= _SMALL:
+        seen[len(seen)] = thing.dtype.str, thing.shape, thing.tobytes()
     elif (key := ("is", id(thing))) not in seen:
-        seen[key] = thing
+        seen[key] = _Same(thing)
         if not _is_fixed(thing):
             _read_inside(thing, seen)
 
 
-def _read_inside(thing: Any, seen: dict[Any, Any]) -> None:
+def _read_inside(thing: Any, seen: _Seen) -> None:
     if isinstance(thing, _COMPILED) or _is_transform(thing):
         _read(thing.__wrapped__, seen)
     elif isinstance(thing, FunctionType):
@@ -123,7 +177,8 @@ def _read_inside(thing: Any, seen: dict[Any, Any]) -> None:
         for part in (thing.func, *thing.args, *thing.keywords.values()):
             _read(part, seen)
     elif not isinstance(thing, type) or not _is_record(thing):
-        raise _Unknown
+        seen.leave()
+        _read_attributes(thing, seen)
 
 
 def _is_transform(thing: object) -> bool:
@@ -154,33 +209,54 @@ def _is_record(kind: type) -> bool:
     return kind.__mro__[1:] == bases and set(vars(kind)) <= _PLAIN | names
 
 
-def _read_function(function: FunctionType, seen: dict[Any, Any]) -> None:
-    if function.__closure__:
-        raise _Unknown
+def _read_function(function: FunctionType, seen: _Seen) -> None:
     seen["code", id(function)] = function.__code__
+    for cell in function.__closure__ or ():
+        seen.leave()
+        if cell != _EMPTY:
+            _read(cell.cell_contents, seen)
     for default in (*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).items()):
         _read(default, seen)
     for name, *attributes in _global_names(function.__code__):
         if name in function.__globals__:
             _read_global(function.__globals__[name], attributes, seen)
         elif name in _LOOKS or not hasattr(builtins, name):
-            raise _Unknown
+            seen.leave()
 
 
-def _read_global(thing: object, attributes: list[str], seen: dict[Any, Any]) -> None:
+_EMPTY = CellType()
+
+
+def _read_global(thing: object, attributes: list[str], seen: _Seen) -> None:
     fixed = False
     while isinstance(thing, ModuleType) and attributes:
         fixed = _is_library(thing.__name__)
         thing, attributes = getattr(thing, attributes[0], None), attributes[1:]
-    if isinstance(thing, ModuleType) or (attributes and isinstance(thing, FunctionType)):
-        raise _Unknown
-    if not fixed:
+    if isinstance(thing, ModuleType):
+        seen.leave()
+    elif attributes and isinstance(thing, FunctionType):
+        seen.leave()
+        _read_attributes(thing, seen)
+    elif not fixed:
         _read(thing, seen)
+
+
+def _read_attributes(thing: Any, seen: _Seen) -> None:
+    """Add the constants among the attributes of an object, and what a method belongs to."""
+    if isinstance(thing, MethodType):
+        _read(thing.__func__, seen)
+        _read(thing.__self__, seen)
+    for name, value in getattr(thing, "__dict__", {}).items():
+        if isinstance(value, _CONSTANTS):
+            seen["of", id(thing), name] = type(value), repr(value)
 
 
 @cached
 def _global_names(code: CodeType) -> list[tuple[str, ...]]:
-    """The global names that the code reads, each with the attributes that are read of it."""
+    """The global names that the code reads, each with the attributes that are read of it.
+
+    One that it imports or sets is `__import__`, which may give anything.
+    """
     names: list[tuple[str, ...]] = []
     chain = False  # whether the last instruction read a global name or an attribute of one
     for one in dis.get_instructions(code):
@@ -190,7 +266,7 @@ def _global_names(code: CodeType) -> list[tuple[str, ...]]:
         elif chain:
             names[-1] += (one.argval,)
         elif "GLOBAL" in one.opname or "NAME" in one.opname:
-            raise _Unknown  # it imports a module, or changes a global name
+            names.append(("__import__",))
     for inner in code.co_consts:
         if isinstance(inner, CodeType):
             names += _global_names(inner)
