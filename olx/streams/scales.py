@@ -12,6 +12,8 @@ from typing import Any
 
 import numpy as np
 
+from olx._refusal import RefusedValue
+
 Matrix = Any  # an array of NumPy, or a sparse one of SciPy
 SCALES = ("none", "rows", "standard", "maximum")
 UNEVEN = 1e3  # a spread so many times another one is worth a warning
@@ -28,11 +30,9 @@ class Scale:
     def apply(self, x: Matrix) -> Matrix:
         """The rows `x`, scaled."""
         if self.kind == "rows":
+            x = _times_rows(x, _powers_of_two(x))  # exact, so that no square leaves the floats
             squares = x.multiply(x).sum(1) if _is_sparse(x) else (x * x).sum(1)
-            inverse = 1 / _or_one(np.sqrt(np.asarray(squares).reshape(-1)))
-            if _is_sparse(x):
-                return (_diagonal(inverse) @ x).tocsr()
-            return x * inverse[:, None]
+            return _times_rows(x, 1 / _or_one(np.sqrt(np.asarray(squares).reshape(-1))))
         if self.shift:
             return (_dense(x) - np.array(self.shift)) / np.array(self.size)
         if self.size:
@@ -49,8 +49,28 @@ def fit_scale(x: Matrix, kind: str) -> Scale:
         return Scale(kind, (), tuple(_or_one(most).tolist()))
     if kind == "standard":
         x = _dense(x)
-        return Scale(kind, tuple(x.mean(0).tolist()), tuple(_or_one(x.std(0)).tolist()))
+        constant = x.max(0) == x.min(0)  # the mean of such a column is rounded, so `std` is not 0
+        with np.errstate(over="ignore", invalid="ignore"):
+            shift, size = np.where(constant, x[0], x.mean(0)), np.where(constant, 1.0, x.std(0))
+        lost = np.flatnonzero(np.isinf(size) | np.isinf(shift))
+        if lost.size:
+            raise RefusedValue(
+                f"feature {lost[0]} spreads past all floats, up to {abs(x[:, lost[0]]).max():.3g}; "
+                "leave it out, or divide it first."
+            )
+        return Scale(kind, tuple(shift.tolist()), tuple(_or_one(size).tolist()))
     return Scale(kind)
+
+
+def _powers_of_two(x: Matrix) -> np.ndarray:
+    """For each row a number that makes its largest one about 1."""
+    most = abs(x).max(1)
+    most = np.asarray(most.todense() if _is_sparse(most) else most).reshape(-1)
+    return np.ldexp(1.0, -np.clip(np.frexp(most)[1], -1000, 1000))
+
+
+def _times_rows(x: Matrix, numbers: np.ndarray) -> Matrix:
+    return (_diagonal(numbers) @ x).tocsr() if _is_sparse(x) else x * numbers[:, None]
 
 
 def uneven_spreads(names: Sequence[str], x: np.ndarray) -> str:

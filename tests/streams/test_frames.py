@@ -8,9 +8,11 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
+import scipy.sparse
 
 from olx import streams
 from olx.streams import Columns, Features, from_dicts, from_examples, from_frame, from_loader
+from olx.streams.scales import Scale, fit_scale
 
 PEOPLE = {
     "age": [20, 30, 40, 50],
@@ -218,3 +220,21 @@ def test_one_message_says_what_is_wrong_with_all_columns():
     both = table.select(["a", "gap", "y"])
     with pytest.raises(ValueError, match=r"'a' holds numbers.* Also: values are missing in.*'gap'"):
         from_frame(both, "y")
+
+
+def test_a_constant_column_is_not_divided_by_the_rounding_of_its_mean():
+    table = {"a": np.full(1000, 0.1), "b": np.arange(1000.0), "y": np.arange(1000.0)}
+    rounds, columns = from_frame(pa.table(table), "y", scale="standard")
+    assert np.all(np.asarray(rounds.context)[:, 0] == 0)
+    new = columns.apply(pa.table({"a": [0.2], "b": [0.0]}))
+    np.testing.assert_allclose(new[0, 0], 0.1)
+
+
+def test_scales_of_numbers_whose_squares_leave_the_floats():
+    x = np.array([[1e200, -1e200], [3e-300, 4e-300], [5e-324, 0.0], [0.0, 0.0]])
+    for rows in (x, scipy.sparse.csr_array(x)):
+        found = Scale("rows").apply(rows)
+        found = found if rows is x else found.toarray()
+        np.testing.assert_allclose(np.linalg.norm(found, axis=1), [1, 1, 1, 0])
+    with pytest.raises(ValueError, match=r"feature 0 spreads past all floats, up to 1e\+200"):
+        fit_scale(x, "standard")
