@@ -232,3 +232,10 @@ def test_numbers_are_short():
         plus_minus(*pair) for pair in ((6.784e7, 7e7), (1234.5, 120), (0.5, 0.0), (2e-7, 1e-8))
     ]
     assert shown == ["6.8e7 ± 7e7", "1230 ± 120", "0.5 ± 0", "2.00e-7 ± 1e-8"]
+
+
+def test_numbers_without_a_rank_are_refused():
+    with pytest.raises(RefusedValue, match="`differences` holds NaN, which has no rank"):
+        significance.wilcoxon([np.nan, 1, 2, 3, 4, 5, 6])
+    with pytest.raises(RefusedValue, match="`losses` holds NaN"):
+        significance.friedman(np.where(np.eye(10, 3) > 0, np.nan, 1.0))

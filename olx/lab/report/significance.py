@@ -66,6 +66,7 @@ def critical_difference(learners: int, datasets: int, level: float = LEVEL) -> f
 def friedman(losses: np.ndarray) -> float:
     """The p-value of the test that all columns (learners) have the same mean rank over rows."""
     critical_difference(losses.shape[1], losses.shape[0])  # refuses too few
+    _refuse_nan("losses", losses)
     if np.all(losses == losses[:, :1]):
         return 1.0
     return float(stats.friedmanchisquare(*stats.rankdata(losses, axis=1).T).pvalue)
@@ -77,6 +78,7 @@ def wilcoxon(differences: ArrayLike) -> float:
 
     A difference of 0 counts half for each side. An infinite one is the largest.
     """
+    _refuse_nan("differences", differences)
     ranks = stats.rankdata(np.abs(differences)) * np.sign(differences)
     least = 0.5 ** (ranks.size - 1)
     if least > LEVEL:
@@ -139,6 +141,14 @@ def p_text(p: float) -> str:
     ('0.031', '0.73', '< 0.0001')
     """
     return "< 0.0001" if p < 1e-4 else f"{p:.2g}"
+
+
+def _refuse_nan(name: str, values: ArrayLike) -> None:
+    if np.isnan(values).any():
+        raise RefusedValue(
+            f"`{name}` holds NaN, which has no rank; give a run that diverged the loss infinity, "
+            "and two that did the difference 0."
+        )
 
 
 def _count(number: int, word: str) -> str:
