@@ -20,6 +20,7 @@ from jax import lax
 from jax.tree_util import Partial
 from jaxtyping import Array, Float, PyTree
 
+from olx import _check as check
 from olx import plots
 from olx._call import Call
 from olx._memory import check_start, refuse_large_state
@@ -272,6 +273,7 @@ class Run:
     @public
     def top(self, count: int) -> list[Configuration]:
         """The best configurations of a sweep, the best first; those that diverged are left out."""
+        check.count("count", count)
         if jnp.ndim(self.total) != 1:
             raise RefusedType(
                 "this needs a sweep, with one axis of configurations; this run has a "

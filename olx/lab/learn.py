@@ -1,9 +1,9 @@
 """A stored model goes on learning, from the rows of a file.
 
 `olx learn` plays `olx.run` from the newest state of a model, on the rows in the order of the file,
-and stores the state after them; `olx.lab.learned` says where. Each row is predicted before it is
-learned, so the mean loss is that of a model that never saw the row. A row is read as the first ones
-were. If a row is refused, nothing is stored.
+and stores the state after them; `olx.lab.learned_models` says where. Each row is predicted before
+it is learned, so the mean loss is that of a model that never saw the row. A row is read as the
+first ones were. If a row is refused, nothing is stored.
 """
 
 import contextlib
