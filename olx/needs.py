@@ -95,10 +95,15 @@ def no_breach(params: PyTree, owner: str, demand: str, remedy: str) -> Breach:
     return Breach(jnp.zeros((), jnp.uint32), zero, owner, demand, remedy)
 
 
+def breaches_of(state: PyTree) -> list[Breach]:
+    """The records of a state that say which demands were broken."""
+    is_one = lambda node: isinstance(node, Breach)
+    return list(filter(is_one, jax.tree.leaves(state, is_leaf=is_one)))
+
+
 def refuse_breach(state: PyTree) -> None:
     """Refuse the state of a learner of which a demand was broken; traced states pass."""
-    is_one = lambda node: isinstance(node, Breach)
-    for one in filter(is_one, jax.tree.leaves(state, is_leaf=is_one)):
+    for one in breaches_of(state):
         if isinstance(one.round, Tracer) or not np.any(one.round):
             continue
         rounds, sizes = np.ravel(one.round), np.ravel(one.size)

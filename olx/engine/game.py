@@ -40,13 +40,13 @@ from olx.engine.numpy_functions import (
     LEFT,
     Functions,
     Kind,
-    Unknown,
     as_leaf,
     kind_of,
     numpy_functions,
     plain_number,
     quietly,
 )
+from olx.engine.numpy_operations import Unknown
 from olx.engine.round import Recorder
 from olx.engine.sparse_layout import AXES, Layout, layout_of, packer
 from olx.frameworks.lift import as_linear, is_affine
@@ -166,7 +166,7 @@ def _state_of(numbers: Numbers, params: PyTree, state: PyTree, layout: Layout | 
 class _Begun(NamedTuple):
     """A first state; its arrays are never written to."""
 
-    of: tuple[Numbers, PyTree]  # kept, so that an `id` is not used again
+    of: tuple[Numbers, PyTree]  # and the leaves of `params`: kept, so that no `id` is used again
     state: PyTree
 
 
@@ -175,8 +175,9 @@ _BEGUN: Recent[_Begun] = Recent()
 
 def _begin(numbers: Numbers, params: PyTree) -> PyTree:
     """The first state on dense rows. One of NumPy is remembered for the same `params`."""
-    given = jax.tree.leaves(params)
-    key = id(numbers), jax.default_backend(), jax.config.read("jax_enable_x64"), *map(id, given)
+    given, form = jax.tree.flatten(params)
+    wide = jax.config.read("jax_enable_x64")
+    key = id(numbers), jax.default_backend(), wide, form, *map(id, given)
     if (found := _BEGUN.get(key)) is not None:
         return found.state
     check_params(params)
@@ -189,7 +190,7 @@ def _begin(numbers: Numbers, params: PyTree) -> PyTree:
     state = _legal_state(numbers.learner, params, *start)
     refuse_large_state(state)
     if all(isinstance(leaf, jax.Array) for leaf in given):  # others may change until the next run
-        _BEGUN.put(key, _Begun((numbers, params), state))
+        _BEGUN.put(key, _Begun((numbers, given), state))
     return state
 
 

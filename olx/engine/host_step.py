@@ -28,6 +28,7 @@ from olx.engine.numpy_functions import (
     plain_number,
     quietly,
 )
+from olx.needs import breaches_of
 from olx.streams.checks import needs_of
 
 
@@ -137,10 +138,14 @@ def _new_step(
         return written
     functions, after, dtypes = written
     own = list(map(plain_number, numbers))
+    try:
+        shared = quietly(functions.prepare, *own)
+    except LEFT:
+        return "what depends on the numbers of the learner alone leaves the floats"
     casts = [None if isinstance(kind, type) else _cast(kind) for _, kind, _ in kinds]
     if casts == [None] * len(casts) and all(plain_number(leaf) is leaf for leaf in leaves):
         casts = None
-    return HostStep(functions.calls[0], own, functions.prepare(*own), casts, after, dtypes)
+    return HostStep(functions.calls[0], own, shared, casts, after, dtypes)
 
 
 def _wide(kind: np.dtype) -> np.dtype | None:
@@ -187,6 +192,7 @@ def _written_step(
         after.extend([form, types])
         one = Rounds(*jax.tree.map(lambda leaf: jnp.asarray(leaf)[None], given[1:]))
         legal = [need.legal_fn(own, first, one) for need, own in needs_of(learner, loss)]
+        legal += [one.round == 0 for one in breaches_of(jax.tree.unflatten(form, found))]
         return [*found, _is_fine(legal, given[-1], [*jax.tree.leaves(given[1:]), *found])]
 
     try:

@@ -19,6 +19,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.core import Tracer
+from jax.tree_util import Partial
 from jaxtyping import PyTree
 
 from olx._cache import Recent
@@ -39,6 +40,7 @@ class Structure:
 
     learner: TreeStructure
     loss: TreeStructure
+    fixed: bool  # whether no part can be changed, as an entry of a dictionary can
     foreign: tuple[object, ...]  # its functions that are not of a library
     readings: tuple[object, ...]  # what these read, when this was made
 
@@ -100,8 +102,9 @@ def numbers_of(learner: Learner, loss: Loss, check: Check, stacked: bool = False
     check(learner, loss)
     found = new_numbers(learner, loss, stacked)
     leaves = jax.tree.leaves((learner, as_tree(loss)))
-    if all(isinstance(leaf, int | float | jax.Array) for leaf in leaves):
-        _SEEN.put(key, found)  # a NumPy array may change until the next run
+    plain = all(isinstance(leaf, int | float | jax.Array) for leaf in leaves)
+    if plain and found.leaves.structure.fixed:
+        _SEEN.put(key, found)  # a NumPy array or a dictionary may change until the next run
     return found
 
 
@@ -121,7 +124,8 @@ def new_numbers(learner: Learner, loss: Loss, stacked: bool) -> Numbers:
     key = first, second, visible_readings(foreign)
     structure = _STRUCTURES.get(key)
     if structure is None:
-        structure = _STRUCTURES.put(key, Structure(first, second, foreign, key[2]))
+        fixed = _is_fixed(first) and _is_fixed(second)
+        structure = _STRUCTURES.put(key, Structure(first, second, fixed, foreign, key[2]))
     needs = needs_of(learner, loss)
     leaves = Leaves(own, list(map(_argument, other)), structure)
     parts, kinds = (
@@ -129,6 +133,18 @@ def new_numbers(learner: Learner, loss: Loss, stacked: bool) -> Numbers:
         tuple(map(_kind, [*leaves.own, *leaves.other])),
     )
     return Numbers(learner, loss, leaves, needs, parts, count, kinds, {})
+
+
+def _is_fixed(structure: TreeStructure) -> bool:
+    """Whether all nodes of a tree are tuples, frozen dataclasses or partial functions."""
+    kind, children = (structure.node_data() or (None,))[0], structure.children()
+    if kind is None:  # a leaf
+        return True
+    if issubclass(kind, Partial):  # nobody changes its dictionary of named arguments
+        return all(_is_fixed(part) for child in children for part in child.children())
+    parameters = getattr(kind, "__dataclass_params__", None)
+    fixed = issubclass(kind, tuple | type(None)) or (parameters is not None and parameters.frozen)
+    return fixed and all(map(_is_fixed, children))
 
 
 def refuse_tracers(

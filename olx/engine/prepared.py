@@ -92,7 +92,8 @@ def kind_of_game(game: Game, progress: bool | None, asked: object) -> tuple[Any,
     except AttributeError:  # not an array
         return None
     numbers, wide = game.numbers, jax.config.read("jax_enable_x64")
-    kind = numbers.leaves.structure, numbers.kinds, tree, *kinds, game.recorder, wide, asked
+    player = numbers.leaves.structure, numbers.kinds, numbers.configurations
+    kind = *player, tree, *kinds, game.recorder, wide, asked
     try:
         hash(kind)
     except TypeError:  # refused later, if it is not legal

@@ -11,7 +11,9 @@ from jax import lax
 import olx
 from olx import losses
 from olx.engine import host_step
-from olx.engine.numpy_functions import Unknown, kind_of, numpy_functions, plain_number
+from olx.engine.numpy_functions import LEFT, kind_of, numpy_functions, plain_number
+from olx.engine.numpy_operations import Unknown
+from olx.needs import no_breach
 
 X = np.random.default_rng(0).normal(size=(12, 4))
 Y = np.sign(X[:, 0])
@@ -56,6 +58,63 @@ def test_an_operation_is_the_same_in_numpy(name, dtype):
         wanted = jax.jit(function)(*given)
         np.testing.assert_allclose(seen, wanted, 1e-6 if dtype == np.float32 else 1e-13)
         assert np.ndim(seen) == 0 or seen.dtype == wanted.dtype
+
+
+@pytest.mark.parametrize("number", [0, 1, -1, 2**31 - 1, -(2**31), 1_000_000_000])
+@pytest.mark.parametrize("kind", [np.int32, np.uint32])
+def test_whole_numbers_begin_anew_as_those_of_jax(kind, number):
+    functions = [
+        lambda n: n + 1,
+        lambda n: n + n,
+        lambda n: n * n > n,
+        lambda n: (n * 3).astype(np.float32),
+        lambda n: n.astype(np.int32) * 3 - 7,
+        lambda n: jnp.sum(jnp.full(3, n)) > 0,
+    ]
+    given = jnp.asarray(number & 0x7FFFFFFF if kind == np.uint32 else number, kind)
+    for function in functions:
+        try:
+            written = numpy_functions([lambda n: [function(n)]], [kind_of(given)], 0)  # noqa: B023
+        except Unknown:
+            continue  # it is left to the compiler
+        assert written.calls[0](plain_number(given))[0] == function(given)
+
+
+@pytest.mark.parametrize("number", [2.7, -2.7, 2147483520.0, 2147483648.0, -3e9, np.nan, np.inf])
+def test_floats_become_integers_as_in_jax_or_are_left_to_it(number):
+    function = lambda x: [x.astype(np.int32)]
+    for given in (jnp.float32(number), jnp.full(2, number, np.float32)):
+        written = numpy_functions([function], [kind_of(given)], 0)
+        try:
+            found = written.calls[0](plain_number(given))[0]
+        except LEFT:
+            assert not abs(number) < 2.0**31
+        else:
+            np.testing.assert_array_equal(found, function(given)[0])
+            assert abs(number) < 2.0**31
+
+
+def test_numbers_that_leave_the_floats_before_a_step_are_left_to_the_compiler():
+    update = lambda hp, w, told: w - jnp.where(hp > 0, 1 / hp, 0.1) * told.grad
+    learner = olx.Learner(0.0, lambda hp, params: params, lambda hp, w, x: w, update)
+    state = olx.step(learner, losses.linear_loss, np.zeros(2), None, np.ones(2)).state
+    np.testing.assert_allclose(state, -0.1)
+
+
+def test_a_step_that_breaks_a_demand_is_refused_at_once():
+    met = no_breach(np.zeros(1), "bettor", "gradients must be at most 1", "take another")
+
+    def update(hp, state, told):
+        w, breach, now = state
+        size = jnp.max(abs(told.grad))
+        return w - told.grad, breach.after(size > 1, size, now + 1), now + 1
+
+    learner = olx.Learner((), lambda *_: None, lambda hp, state, x: state[0], update)
+    state = jax.tree.map(np.asarray, (np.zeros(2), met, np.uint32(0)))
+    state = olx.step(learner, losses.linear_loss, state, None, np.ones(2)).state
+    assert isinstance(state[0], np.ndarray)  # it was played by NumPy
+    with pytest.raises(ValueError, match=r"bettor: .* at most 1, got 2 in its round 2; take"):
+        olx.step(learner, losses.linear_loss, state, None, np.full(2, 2.0))
 
 
 def test_a_mapped_number_fills_the_axes_of_a_constant_vector():

@@ -38,12 +38,12 @@ from olx.engine.numbers import Leaves, Structure
 from olx.engine.numpy_functions import (
     LEFT,
     Functions,
-    Unknown,
     as_leaf,
     kind_of,
     numpy_functions,
     plain_number,
 )
+from olx.engine.numpy_operations import Unknown
 from olx.engine.round import Output, Recorder, context_dtypes
 from olx.engine.view import capacity_of, rows_on_host
 

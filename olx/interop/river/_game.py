@@ -29,11 +29,11 @@ from olx.core import Learner
 from olx.engine.numpy_functions import (
     LEFT,
     Functions,
-    Unknown,
     kind_of,
     numpy_functions,
     quietly,
 )
+from olx.engine.numpy_operations import Unknown
 from olx.engine.round import feedback_of
 from olx.interop.river._device import LEAD, Device, own_of
 from olx.interop.river._rows import Layout, Table
