@@ -86,6 +86,7 @@ def test_seeds_are_compared_by_their_differences():
     t = 2 * np.sqrt(3)
     by_hand = 1 - t / np.sqrt(2 + t**2)  # the tails of the law of Student with two degrees
     assert significance.paired_t([1.0, 2.0, 3.0]) == pytest.approx(by_hand)
+    assert significance.paired_t([1e200, 2e200, 3e200]) == pytest.approx(by_hand)
     assert significance.paired_t([0.0] * 3) == 1
     assert significance.paired_t([0.5] * 3) == 0
 
