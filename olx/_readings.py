@@ -8,8 +8,9 @@ written anew.
 
 An array, an object or a closure can change without a trace. `readings_of` gives None for a function
 that reads one: `rollout` compiles such a game in every call. `visible_readings` gives what it sees,
-small arrays of NumPy and the constants of closures and objects by value, all else by identity: all
-other compiled functions, such as those of `run` and `predict`, are compiled again when it changes.
+constants and small arrays of NumPy by value, also those in closures, in containers, in objects and
+in the classes of these, all else by identity: all other compiled functions, such as those of `run`
+and `predict`, are compiled again when it changes.
 
 Functions of JAX, NumPy and olx read nothing that changes.
 """
@@ -20,7 +21,15 @@ import dis
 import functools
 import sys
 from collections.abc import Iterable, Iterator
-from types import CellType, CodeType, FunctionType, MethodType, ModuleType
+from types import (
+    CellType,
+    CodeType,
+    FunctionType,
+    MemberDescriptorType,
+    MethodType,
+    ModuleType,
+    SimpleNamespace,
+)
 from typing import Any, NamedTuple
 
 import jax
@@ -160,8 +169,11 @@ def _read(thing: object, seen: _Seen) -> None:
     elif (parts := _fields(thing)) is not None and len(parts) <= _SMALL:
         for part in parts:
             _read(part, seen)
+    elif isinstance(thing, set | frozenset) and len(thing) <= _SMALL:
+        seen[len(seen)] = type(thing), frozenset(map(repr, thing))
     elif not seen.strict and isinstance(thing, np.ndarray) and thing.nbytes <= _SMALL:
-        seen[len(seen)] = thing.dtype.str, thing.shape, thing.tobytes()
+        held = thing.tobytes() if thing.dtype.kind != "O" else repr(thing.tolist())
+        seen[len(seen)] = thing.dtype.str, thing.shape, held
     elif (key := ("is", id(thing))) not in seen:
         seen[key] = _Same(thing)
         if not _is_fixed(thing):
@@ -242,13 +254,45 @@ def _read_global(thing: object, attributes: list[str], seen: _Seen) -> None:
 
 
 def _read_attributes(thing: Any, seen: _Seen) -> None:
-    """Add the constants among the attributes of an object, and what a method belongs to."""
+    """Add what an object and its class hold, and what a method belongs to."""
     if isinstance(thing, MethodType):
         _read(thing.__func__, seen)
         _read(thing.__self__, seen)
-    for name, value in getattr(thing, "__dict__", {}).items():
+    deep = not isinstance(thing, ModuleType | jax.Array) and not _is_standard(type(thing))
+    for name, value in _attributes(thing).items():
         if isinstance(value, _CONSTANTS):
             seen["of", id(thing), name] = type(value), repr(value)
+        elif deep and not isinstance(value, ModuleType):
+            _read(value, seen)
+
+
+def _attributes(thing: Any) -> dict[str, Any]:
+    """The attributes of an object; those of its class that are data or slots, and its call."""
+    found: dict[str, Any] = {}
+    if not isinstance(thing, FunctionType | ModuleType):
+        for kind in reversed((thing if isinstance(thing, type) else type(thing)).__mro__):
+            if not (_is_fixed(kind) or _is_standard(kind)):
+                found |= {name: each for name, each in vars(kind).items() if _is_data(name, each)}
+    slots = [name for name, each in found.items() if isinstance(each, MemberDescriptorType)]
+    return found | {name: getattr(thing, name, None) for name in slots} | _own_attributes(thing)
+
+
+def _own_attributes(thing: Any) -> dict[str, Any]:
+    return {} if isinstance(thing, type) else getattr(thing, "__dict__", {})
+
+
+def _is_data(name: str, value: Any) -> bool:
+    """Whether an attribute of a class is read by its objects as it is, or is called with them."""
+    if name == "__call__" or isinstance(value, MemberDescriptorType):
+        return True
+    return not (name.startswith("__") or hasattr(value, "__get__"))
+
+
+def _is_standard(kind: type) -> bool:
+    """Whether a class is of the standard library, and more than a name space."""
+    return kind.__module__.partition(".")[0] in sys.stdlib_module_names and kind not in (
+        *(type, FunctionType, SimpleNamespace),
+    )
 
 
 @cached

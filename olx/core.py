@@ -116,9 +116,11 @@ class Learner:
         return self.predict_fn(self.hparams, state, context)
 
     def update(self, state: PyTree, feedback: Feedback) -> PyTree:
-        """The next state, refreshed if that is due. A round of weight zero does not change it."""
+        """The next state, refreshed if that is due. A round of weight zero does not change it,
+        but for learners of `Facts(every_round=True)`."""
         new = self.update_fn(self.hparams, state, feedback)
-        if not isinstance(feedback.weight, int | float) or feedback.weight == 0:
+        counts = isinstance(feedback.weight, int | float) and feedback.weight != 0
+        if not (counts or self.facts.every_round):
             new = jax.tree.map(lambda n, o: jnp.where(feedback.weight == 0, o, n), new, state)
         refresh = self.facts.refresh
         if refresh is None:
@@ -134,7 +136,9 @@ class Learner:
 
 def without_refresh(learner: Learner) -> Learner:
     """The same learner without its `Refresh`, for whoever makes it outside of `update`."""
-    return learner if learner.facts.refresh is None else dataclasses.replace(learner, facts=Facts())
+    if learner.facts.refresh is None:
+        return learner
+    return dataclasses.replace(learner, facts=Facts(every_round=learner.facts.every_round))
 
 
 @pytree

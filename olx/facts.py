@@ -207,6 +207,8 @@ class Facts:
         of rounds by matrix products (`olx.layers`).
     scale_free: whether all losses times one positive number give the same actions, up to rounding.
         The engine does not use it; users need not scale their losses.
+    every_round: whether a round of weight zero changes the state too, such as a count of all
+        rounds. The update then sees itself to what such a round must not change.
     """
 
     adds: AddsGradient | AddsContext | ShrinksAndAddsContext | None = None
@@ -215,6 +217,7 @@ class Facts:
     decision: Decision | None = None
     squares: LeastSquares | None = None
     scale_free: bool = False
+    every_round: bool = False
 
     @own_name("Facts")
     def __post_init__(self) -> None:

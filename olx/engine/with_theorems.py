@@ -2,6 +2,7 @@
 
 It plays the same actions. Its state is the state of the learner and one ledger per theorem. So
 every driver can evaluate theorems, and needs memory only for the state and the rounds it keeps.
+Ledgers number all rounds, also those of weight zero, which change nothing else.
 """
 
 from typing import NamedTuple
@@ -31,7 +32,8 @@ class TheoremState(NamedTuple):
 def with_theorems(inner: Learner, theorems: tuple[Theorem, ...], u: PyTree) -> Learner:
     """Play `inner` and evaluate `theorems` against the comparator `u`."""
     hparams = TheoremHparams(inner, theorems, u)
-    facts, needs = Facts(refresh=lift_refresh(INNER, inner)), lift_needs(INNER, inner)
+    facts = Facts(refresh=lift_refresh(INNER, inner), every_round=True)
+    needs = lift_needs(INNER, inner)
     return Learner(hparams, init, predict, update, facts=facts, needs=needs)
 
 

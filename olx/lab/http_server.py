@@ -112,10 +112,11 @@ class _Handler(BaseHTTPRequestHandler):
         return play()
 
     def _body(self) -> bytes:
-        length = self.headers.get("Content-Length", "")
-        if "Transfer-Encoding" in self.headers or not (length.isascii() and length.isdigit()):
+        length, *more = set(self.headers.get_all("Content-Length", [""]))
+        plain = length.isascii() and length.isdigit() and not more
+        if "Transfer-Encoding" in self.headers or not plain:
             self.close_connection = True
-            why = "say how long the body is: Content-Length, and no Transfer-Encoding."
+            why = "say how long the body is: one Content-Length, and no Transfer-Encoding."
             raise _Refused(HTTPStatus.LENGTH_REQUIRED, why)
         if len(length) > 9 or int(length) > BODY:
             self.close_connection = True

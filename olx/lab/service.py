@@ -8,6 +8,7 @@ row is learned for a client before it is durable. A request whose rows are refus
 Predictions take the newest durable state, which does not change, and wait for no one.
 """
 
+import math
 import threading
 from typing import Any, NamedTuple
 
@@ -15,6 +16,7 @@ import jax
 import numpy as np
 
 import olx
+from olx._refusal import RefusedValue
 from olx.lab import drift
 from olx.lab.data.json_rows import JsonRows, Row
 from olx.lab.learn import OpenModel, newest_progress, step_by_step
@@ -60,7 +62,13 @@ class Service:
             x = self._model.context(self._reader.contexts(rows))
             actions = olx.predict(self._model.learner, progress.state, x)
             columns = prediction_columns(self._model.table, about["loss"], actions)
-        cells = zip(*(np.asarray(each).tolist() for each in columns.values()), strict=True)
+        cells = [*zip(*(np.asarray(each).tolist() for each in columns.values()), strict=True)]
+        for i, row in enumerate(cells):
+            if odd := [each for each in row if isinstance(each, float) and not math.isfinite(each)]:
+                raise RefusedValue(
+                    f"the prediction of row {i} is {odd[0]}, which JSON cannot hold; the row or "
+                    "the weights of the model are too large."
+                )
         found = [dict(zip(columns, row, strict=True)) for row in cells]
         return {"rounds": progress.rounds, "predictions": found}
 

@@ -78,6 +78,11 @@ def _date(name: str, row: int, cell: Any) -> Any:
             break
     if isinstance(cell, datetime.datetime) and cell.tzinfo is not None:
         return cell.astimezone(datetime.UTC)
+    if isinstance(cell, datetime.time) and cell.tzinfo is not None:
+        raise RefusedValue(
+            f"column {name!r} holds the time {cell} with an offset in row {row}; write it in UTC, "
+            "without an offset."
+        )
     if cell is None or isinstance(cell, datetime.date | datetime.time):
         return cell
     raise RefusedValue(f"column {name!r} holds {cell!r} in row {row}, which is no date.")

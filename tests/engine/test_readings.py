@@ -111,6 +111,37 @@ CHANGES = {  # by what is read: code that makes a loss of 1, and code after whic
         "class C: scale = 1.0\ndef loss(a, y): return C.scale * (a - y) ** 2",
         "C.scale = 3.0",
     ),
+    "the class of an object": (
+        "class B: scale = 1.0\nclass C(B): pass\no = C()\n"
+        "def loss(a, y): return o.scale * (a - y) ** 2",
+        "B.scale = 3.0",
+    ),
+    "an array of an object": (
+        "import types, numpy as np\no = types.SimpleNamespace(scale=np.ones(()))\n"
+        "def loss(a, y): return o.scale * (a - y) ** 2",
+        "o.scale = np.array(3.0)",
+    ),
+    "an object of an object": (
+        "import types\no = types.SimpleNamespace(s=[types.SimpleNamespace(scale=1.0)])\n"
+        "def loss(a, y): return o.s[0].scale * (a - y) ** 2",
+        "o.s[0].scale = 3.0",
+    ),
+    "a slot": (
+        "class C: __slots__ = ('scale',)\no = C()\no.scale = 1.0\n"
+        "def loss(a, y): return o.scale * (a - y) ** 2",
+        "o.scale = 3.0",
+    ),
+    "a set": ("s = {1.0}\ndef loss(a, y): return max(s) * (a - y) ** 2", "s.add(3.0)"),
+    "what a call of an object reads": (
+        "scale = 1.0\nclass C:\n  def __call__(self, a, y): return scale * (a - y) ** 2\n"
+        "loss = C()",
+        "scale = 3.0",
+    ),
+    "an argument of a partial function": (
+        "import functools\ns = [1.0]\ndef scaled(s, a, y): return s[0] * (a - y) ** 2\n"
+        "loss = functools.partial(scaled, s)",
+        "s[0] = 3.0",
+    ),
     "an attribute of a function": (
         "def loss(a, y): return loss.scale * (a - y) ** 2\nloss.scale = 1.0",
         "loss.scale = 3.0",

@@ -236,6 +236,48 @@ def test_rows_without_names_are_lists_of_numbers(tmp_path):
         assert client.ask("/learn", found[0] | {"label": 7})[0] == 422
 
 
+def test_dates_large_labels_and_large_predictions_are_no_numbers(tmp_path):
+    x = DRAW.normal(size=60)
+    days = [f"202{i % 4}-0{1 + i % 9}-11" for i in range(60)]
+    lines = ["day,x,price", *(f"{day},{a},{9 * a}" for day, a in zip(days, x, strict=True))]
+    (tmp_path / "t.csv").write_text("\n".join(lines))
+    data = {"name": str(tmp_path / "t.csv"), "task": "regression", "dates": "parts"}
+    data |= {"target": "price", "scale": "standard"}
+    ogd = {"name": "ogd", "linear": True, "eta": 0.05}
+    run(parse({"data": [data], "learners": [ogd], "seeds": [0], "baseline": False}), tmp_path / "r")
+    good = {"day": "2024-02-29", "x": 0.5, "price": 4.5}
+    with served(tmp_path / "r") as (client, service):
+        model = models.read(tmp_path / "r")
+        seen = models.table_in(tmp_path, model.about).apply([{"day": "2024-02-29", "x": 0.5}])
+        score = client.ask("/predict", good)[1]["predictions"][0]["score"]
+        assert score == olx.predict(model.learner, model.state, seen.astype(np.float32))[0]
+        before = service.newest
+        for path, change, says in (
+            ("/predict", {"day": 20240229}, "which is no date"),
+            ("/learn", {"day": 1.7e9}, "which is no date"),
+            ("/learn", {"price": 10**400}, "larger than all floats"),
+            ("/predict", {"x": 3e38}, "the prediction of row 0 is -?inf"),
+        ):
+            status, answer = client.ask(path, good | change)
+            assert (status, bool(re.search(says, answer.get("error", "")))) == (422, True), answer
+        assert service.newest is before
+
+
+def test_two_lengths_of_a_body_are_refused(result):
+    with served(result) as (client, _):
+        client.connection.putrequest("POST", "/learn")
+        for name, value in (("Content-Type", "application/json"), *[("Content-Length", "9")] * 2):
+            client.connection.putheader(name, value)
+        client.connection.endheaders(b'{"age":1}')
+        assert client.connection.getresponse().read().startswith(b'{"error":"Table.apply')
+        client.connection.putrequest("POST", "/learn")
+        for name, value in (("Content-Type", "application/json"), ("Content-Length", "9")):
+            client.connection.putheader(name, value)
+        client.connection.putheader("Content-Length", "2")
+        client.connection.endheaders(b'{"age":1}')
+        assert client.connection.getresponse().status == 411
+
+
 def test_what_cannot_be_learned_is_refused_in_words(result):
     with served(result) as (client, service):
         before = service.newest

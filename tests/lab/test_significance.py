@@ -86,6 +86,7 @@ def test_seeds_are_compared_by_their_differences():
     t = 2 * np.sqrt(3)
     by_hand = 1 - t / np.sqrt(2 + t**2)  # the tails of the law of Student with two degrees
     assert significance.paired_t([1.0, 2.0, 3.0]) == pytest.approx(by_hand)
+    assert significance.paired_t([1e200, 2e200, 3e200]) == pytest.approx(by_hand)
     assert significance.paired_t([0.0] * 3) == 1
     assert significance.paired_t([0.5] * 3) == 0
 
@@ -168,6 +169,22 @@ def test_it_is_written_in_markdown_and_csv(result):
         result.table("rows")
     with pytest.raises(RefusedValue, match="`metric` must be one of loss, error, got 'lss'"):
         result.table(metric="lss")
+
+
+def test_a_metric_that_a_data_set_lacks_leaves_it_out(result):
+    """As of data of another task, or of one class; what diverged is never bold."""
+    rows = result.configurations.to_pylist()
+    for unknown in (None, np.nan):
+        table = [row | {"error": unknown} if row["dataset"] == "x^2" else row for row in rows]
+        table = [row | {"error": np.nan} if row["diverged"] else row for row in table]
+        found = result._replace(configurations=pa.Table.from_pylist(table))
+        shown = paper.paper_table(found, metric="error")
+        assert shown.columns == ["y|z"]
+        assert [row[0].best for row in shown.cells] == [True, False, False]
+        assert "| \\[d\\] | diverged |" in paper.text_of(shown, "markdown")
+        only = found.configurations.filter(pa.compute.field("learner") == "[d]")
+        alone = paper.paper_table(found._replace(configurations=only), metric="error")
+        assert "| \\[d\\] | diverged |" in paper.text_of(alone, "markdown")
 
 
 def test_few_seeds_are_shown_and_not_tested(result):

@@ -99,6 +99,24 @@ def test_the_bound_of_sword_is_smaller_where_gradients_change_slowly():
     assert new < 0.6 * old
 
 
+def test_rounds_of_weight_0_keep_their_points():
+    """A round of weight 0 has a point of the path too, and counts in the numbers of rounds."""
+    learner, _ = LEARNERS["sword"]
+    path = np.stack([np.cos(np.arange(9.0)), np.sin(np.arange(9.0))], axis=1)
+    weight = np.array([0.0, 1, 1, 0, 0, 1, 1, 0, 1])
+    rounds = olx.Rounds(None, np.ones((9, D)), weight)
+    game, theorems = (olx.losses.linear_loss, rounds, np.zeros(D)), (path_variation_regret,)
+    run = olx.run(learner, *game, record=olx.record.trace)
+    recorded = olx.certify(learner, run, path, theorems=theorems)[0]
+    played = olx.certify(learner, *game, path, theorems=theorems)[0]
+    np.testing.assert_allclose(played.left, recorded.left, atol=1e-12)
+    np.testing.assert_allclose(played.published, recorded.published, atol=1e-12)
+    assert played.summary.slackest == recorded.summary.slackest
+    actions = np.asarray(run.trace.feedback.action)
+    wanted = np.cumsum(weight * np.sum(actions - path, axis=1))
+    np.testing.assert_allclose(played.left, wanted, atol=1e-12)
+
+
 def test_a_diameter_that_is_too_small_is_named():
     learner = ader(sets.ball(1.0), diameter=0.5, rounds=20)
     path, rounds = np.tile([1.0, 0.0], (20, 1)), olx.Rounds(None, np.ones((20, D)))

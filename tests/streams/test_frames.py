@@ -238,3 +238,11 @@ def test_scales_of_numbers_whose_squares_leave_the_floats():
         np.testing.assert_allclose(np.linalg.norm(found, axis=1), [1, 1, 1, 0])
     with pytest.raises(ValueError, match=r"feature 0 spreads past all floats, up to 1e\+200"):
         fit_scale(x, "standard")
+
+
+def test_times_with_an_offset_are_refused():
+    times = pa.table({"at": ["10:00", "11:30"], "y": [0.0, 1.0]})
+    columns = from_frame(times, target="y", dates="parts").columns
+    assert columns.names == ["at.hour.sin", "at.hour.cos"]
+    with pytest.raises(ValueError, match=r"holds the time 10:00:00\+02:00 with an offset in row 0"):
+        columns.apply(pa.table({"at": ["10:00+02:00"]}))

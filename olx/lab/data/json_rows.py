@@ -9,6 +9,7 @@ A row of a file without names is {"features": [numbers], "label": its label}.
 """
 
 import math
+import sys
 from typing import Any
 
 import numpy as np
@@ -33,8 +34,8 @@ class JsonRows:
         width = 0
         for column in table.columns.columns if table.columns is not None else ():
             words = None
-            if column.levels is not None:
-                words = {word_of(level): i for i, level in enumerate(column.levels)}
+            if column.levels is not None or column.parts:  # `Table.apply` reads dates
+                words = {word_of(level): i for i, level in enumerate(column.levels or ())}
             self._columns.append((column.name, words, width))
             width += len(column.names)
         self._width = width
@@ -66,6 +67,8 @@ class JsonRows:
             number = isinstance(label, int | float)
             if not self.table.labels.classes and (not number or isinstance(label, bool)):
                 raise RefusedValue(f"the label of row {i} is {label!r}; it must be a number.")
+            if type(label) is int and abs(label) > sys.float_info.max:
+                raise RefusedValue(f"the label of row {i} is larger than all floats.")
             if not number and not isinstance(label, str):
                 raise RefusedValue(f"the label of row {i} is {label!r}, no number and no word.")
         found = [label.strip() if isinstance(label, str) else label for label in found]

@@ -91,13 +91,16 @@ def paper_table(result: Result, columns: str = "data", metric: str = "loss") -> 
     for dataset, chosen in by_dataset(best).items():
         sign = -1 if is_rising(metric) else 1
         chosen = [score for score in chosen if not math.isnan(score.means[metric])]
+        if not chosen:  # the metric is of another task
+            continue
         first, *others = sorted(chosen, key=lambda score: sign * score.means[metric])
         cells[dataset, first.learner] = _cell(first, metric, True, False)
         for rival in rivals(result.configurations, first, others, metric):
             is_best = rival.score.means[metric] == first.means[metric]
             is_alike = rival.differs is False and not is_best
             cells[dataset, rival.score.learner] = _cell(rival.score, metric, is_best, is_alike)
-    datasets, learners = [*by_dataset(best)], [*ranking(best)]
+    datasets = list(dict.fromkeys(name for name, _ in cells))
+    learners = [*ranking(best)]
     caption = _caption(best, metric)
     if columns == "data":
         table = [[cells.get((name, learner)) for name in datasets] for learner in learners]
@@ -223,6 +226,8 @@ def _markdown_cell(cell: Cell | None) -> str:
     if cell is None:
         return ""
     mean, error = _texts(cell)
+    if not math.isfinite(cell.mean):
+        return mean
     style = "**%s**" if cell.best else "<ins>%s</ins>" if cell.alike else "%s"
     return " ± ".join(filter(None, [style % mean, error]))
 

@@ -125,10 +125,11 @@ def tuned_score(everything: list[Score], dataset: str, learner: str, metric: str
 
     Test rows are not used for tuning: for `test_error` it is the one with the best `error`.
     """
+    by = metric.removeprefix("test_")
     mine = [one for one in everything if (one.dataset, one.learner) == (dataset, learner)]
+    mine = [one for one in mine if not math.isnan(one.means.get(by, math.nan))]
     if not mine or metric not in mine[0].means:
         return None
-    by = metric.removeprefix("test_")
     return min(mine, key=lambda one: -one.means[by] if is_rising(by) else one.means[by])
 
 
@@ -256,7 +257,8 @@ def _score(row: dict, measured: list[str], swept: list[str]) -> Score:
     means, errors = {}, {}
     for name in measured:
         mean, spread = row[f"{name}_mean"], row[f"{name}_stddev"]
-        if mean is None:  # not a metric of this data set
+        # not a metric of this data set, or one that is not defined on its outcomes
+        if mean is None or (name != "loss" and math.isnan(mean) and not row["diverged_any"]):
             means[name] = errors[name] = math.nan
             continue
         broken = row["diverged_any"] or not math.isfinite(mean)
