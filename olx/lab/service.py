@@ -62,6 +62,8 @@ class Service:
             columns = prediction_columns(self._model.table, about["loss"], actions)
         cells = zip(*(np.asarray(each).tolist() for each in columns.values()), strict=True)
         found = [dict(zip(columns, row, strict=True)) for row in cells]
+        if name := self._model.table.id:
+            found = [{name: row.get(name)} | own for row, own in zip(rows, found, strict=True)]
         return {"rounds": progress.rounds, "predictions": found}
 
     def learn(self, rows: list[Row]) -> Tree:
