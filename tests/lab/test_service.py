@@ -426,6 +426,8 @@ def test_files_without_labels_teach_nothing(result, tmp_path, capsys):
     assert cli.main(["learn", str(result), str(bare)]) == 2
     assert "has no column of labels 'buys'" in capsys.readouterr().err
     assert models.read(result).about["rounds"] == 400
+    assert cli.main(["learn", str(bare), str(result)]) == 2
+    assert f"the result comes first: olx learn {result} {bare}" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("words", ["--port 70000", "--save-every 0"])
