@@ -213,8 +213,11 @@ class Certificate:
             return f"{self.theorem}: {self.left.shape}"
         seen, rounds = self.summary, self.left.size if self.at is None else int(self.at[-1])
         verdict = "FAILS after some" if seen.failed else "holds after each"
-        looser = self.published
-        published = "" if looser is None else f" <= {looser[-1]:.4g} as published"
+        published = ""
+        if self.published is not None:
+            known = bool(jnp.isfinite(self.published[-1]))
+            published = f" <= {self.published[-1]:.4g} as published"
+            published = published if known else " (the published form says nothing)"
         said = (
             f"{self.theorem}: {verdict} of {rounds} rounds. "
             f"Last: {self.left[-1]:.4g} <= {self.right[-1]:.4g}{published}; least slack "

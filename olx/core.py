@@ -209,14 +209,22 @@ class Process:
 
 @pytree
 class Adversary:
-    """A player that chooses each outcome after it has seen the action of the learner."""
+    """A player that chooses each outcome after it has seen the action of the learner.
+
+    hparams: its numbers, or None.
+    loss: what the learner pays, (action, outcome) -> scalar.
+    init_fn: (hparams) -> state, before the first round.
+    ask_fn: (hparams, state) -> context, what the learner sees; it returns None if that is nothing.
+    answer_fn: (hparams, state, action) -> (outcome, state), in this order.
+    name: the call that makes it, for its repr.
+    """
 
     hparams: PyTree
-    loss: Loss  # (action, outcome) -> scalar, a pytree
-    init_fn: Callable[..., PyTree] = static()  # (hparams) -> state
-    ask_fn: Callable[..., PyTree] = static()  # (hparams, state) -> context
-    answer_fn: Callable[..., PyTree] = static()  # (hparams, state, action) -> (outcome, state)
-    name: Call = static(kw_only=True, default=Call())  # the call that makes it
+    loss: Loss
+    init_fn: Callable[..., PyTree] = static()
+    ask_fn: Callable[..., PyTree] = static()
+    answer_fn: Callable[..., PyTree] = static()
+    name: Call = static(kw_only=True, default=Call())
 
     def init(self) -> PyTree:
         return self.init_fn(self.hparams)

@@ -14,6 +14,7 @@ from olx._refusal import RefusedImport, RefusedType, RefusedValue
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+FAR = 100  # times the least total: larger ones leave the picture
 WIDE = 20  # an axis whose largest value is so many times its smallest one is drawn in logarithms
 
 
@@ -38,6 +39,8 @@ def plot_run(run: Any, ax: "Axes | None" = None) -> "Axes":
 def plot_sweep(run: Any, names: Sequence[str], ax: "Axes | None" = None) -> "Axes":
     """The total loss against one or two arguments; of the others, the best values.
 
+    A total above `FAR` times the least one is a cross, as one that diverged.
+
     names: the arguments; all of them if there are one or two and none is given.
     """
     axes = {name: np.asarray(values, float) for name, values in (run.axes or {}).items()}
@@ -53,8 +56,9 @@ def plot_sweep(run: Any, names: Sequence[str], ax: "Axes | None" = None) -> "Axe
         raise RefusedValue("an argument that is a vector cannot be drawn; name others.")
     total = np.asarray(run.total, float)
     points, best = _best_of_the_others(np.stack([axes[name] for name in names], 1), total)
+    best, lost = _near(best)
     draw = _draw_line if len(names) == 1 else _draw_map
-    return draw(_axes(ax), names, points, best)
+    return draw(_axes(ax), names, points, best, lost)
 
 
 def plot_certificate(proof: Any, ax: "Axes | None" = None) -> "Axes":
@@ -97,23 +101,34 @@ def _best_of_the_others(points: np.ndarray, total: np.ndarray) -> tuple[np.ndarr
     return each, np.where(np.isfinite(best), best, np.nan)
 
 
-def _draw_line(ax: "Axes", names: Sequence[str], points: np.ndarray, best: np.ndarray) -> "Axes":
+def _near(best: np.ndarray) -> tuple[np.ndarray, str]:
+    """The totals with NaN for those that are far from the least, and how many are NaN, in words."""
+    least, gone = np.min(best, initial=np.inf, where=np.isfinite(best)), np.isnan(best)
+    far = best > FAR * least if least > 0 else np.zeros(len(best), bool)
+    counts = {"diverged": gone.sum(), f"above {FAR} times the least": far.sum()}
+    said = ", ".join(f"{count} {word}" for word, count in counts.items() if count)
+    return np.where(far, np.nan, best), said and f"of {len(best)}: {said}"
+
+
+def _draw_line(
+    ax: "Axes", names: Sequence[str], points: np.ndarray, best: np.ndarray, lost: str
+) -> "Axes":
     values = points[:, 0]
     ax.plot(values, best, marker="o", ms=3)
-    lost = np.isnan(best)
-    if lost.any():
+    if lost:
         at_the_top = ax.get_xaxis_transform()
-        label = f"{lost.sum()} of {lost.size} diverged"
-        ax.plot(
-            values[lost], np.full(lost.sum(), 0.97), "x", c="C3", transform=at_the_top, label=label
-        )
+        places = values[np.isnan(best)]
+        height = np.full(len(places), 0.97)
+        ax.plot(places, height, "x", c="C3", transform=at_the_top, label=lost)
         ax.legend()
     ax.set(xlabel=names[0], ylabel="total loss", xscale=_scale(values), yscale=_scale(best))
     return ax
 
 
-def _draw_map(ax: "Axes", names: Sequence[str], points: np.ndarray, best: np.ndarray) -> "Axes":
-    """A heat map if the points are a grid, else coloured dots; a cross where all runs diverged."""
+def _draw_map(
+    ax: "Axes", names: Sequence[str], points: np.ndarray, best: np.ndarray, lost: str
+) -> "Axes":
+    """A heat map if the points are a grid, else coloured dots; a cross where there is no total."""
     from matplotlib.colors import LogNorm, Normalize
 
     columns, rows = (np.unique(points[:, i]) for i in range(2))
@@ -124,9 +139,8 @@ def _draw_map(ax: "Axes", names: Sequence[str], points: np.ndarray, best: np.nda
         drawn: Any = ax.pcolormesh(_edges(columns), _edges(rows), cells, norm=norm)
     else:
         drawn = ax.scatter(*points.T, c=best, norm=norm)
-    lost = np.isnan(best)
-    if lost.any():
-        ax.plot(*points[lost].T, "x", c="C3", label=f"{lost.sum()} of {lost.size} diverged")
+    if lost:
+        ax.plot(*points[np.isnan(best)].T, "x", c="C3", label=lost)
         ax.legend()
     ax.figure.colorbar(drawn, ax=ax, label="total loss")
     scales: Mapping[str, Any] = {"xscale": _scale(columns), "yscale": _scale(rows)}

@@ -252,8 +252,7 @@ def _predict(asked: Asked) -> int:
     from olx.lab.report.scores import configuration
 
     models.check_suffix(asked.out)
-    if asked.result.is_file() and asked.data.is_dir():
-        raise ValueError(f"the result comes first: olx predict {asked.data} {asked.result}")
+    check_rows("predict", asked)
     if asked.trust:
         user_factories.look_in(Path.cwd())
     words = asked.result, asked.data, asked.learner, asked.dataset, asked.allow_unknown, asked.trust
@@ -272,6 +271,14 @@ def _predict(asked: Asked) -> int:
         say(as_typed(served.note))
     say(f"The predictions of {served.table.num_rows:,} rows are in {asked.out}.")
     return 0
+
+
+def check_rows(command: str, asked: Asked) -> None:
+    """Refuse a folder in place of the file of rows, such as the result."""
+    if asked.data.is_dir() and asked.result.is_file():
+        raise ValueError(f"the result comes first: olx {command} {asked.data} {asked.result}")
+    if asked.data.is_dir():
+        raise ValueError(f"{asked.data} is a folder; give a file of rows.")
 
 
 def as_typed(said: str) -> str:

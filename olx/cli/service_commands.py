@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from olx._terminal import say, say_aside
-from olx.cli.commands import Asked, as_typed, command
+from olx.cli.commands import Asked, as_typed, check_rows, command
 
 LOOPBACK = ("127.0.0.1", "::1", "localhost")
 
@@ -40,6 +40,7 @@ def _learn(asked: Asked) -> int:
     from olx.lab.learn import learn
     from olx.lab.report.scores import configuration
 
+    check_rows("learn", asked)
     _look_here(asked)
     try:
         found = learn(asked.result, asked.data, asked.learner, asked.dataset, asked.trust)

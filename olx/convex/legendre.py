@@ -16,7 +16,7 @@ Boyd, Vandenberghe, Convex Optimization, 2004, chapters 9 and 10.
 """
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -54,6 +54,15 @@ def from_argmax(f: Partial, argmax: Partial) -> Partial:
 def transform(f: Partial, start: Scalar, total: Scalar | None, separable: bool) -> Partial:
     """The conjugate of `f`, computed numerically; see `mirror_map` for the arguments."""
     return from_argmax(f, Partial(_argmax, Problem(f, start, total, separable)))
+
+
+def searched(conjugate: Partial) -> Any:
+    """The record of the search that finds a conjugate, with its function as `f`; None if a formula
+    gives it."""
+    if getattr(conjugate, "func", None) is not _value:
+        return None
+    problem = conjugate.args[1].args[:1]
+    return problem[0] if problem and hasattr(problem[0], "start") else None
 
 
 @jax.custom_jvp

@@ -19,6 +19,7 @@ from olx._memory import refuse_large_arrays
 from olx._pytree import as_tree
 from olx._readings import readings_of
 from olx._refusal import RefusedType, public
+from olx._words import words
 from olx.core import Adversary, Learner, Loss, Rounds, Run
 from olx.engine import round
 from olx.engine.arguments import check_game
@@ -179,6 +180,9 @@ def play(
     `run.rounds` holds the rounds that the adversary made, to replay them or to measure regret.
     """
     check.instance("adversary", adversary, Adversary)
+    check.takes("init_fn", adversary.init_fn, "hparams")
+    check.takes("ask_fn", adversary.ask_fn, "hparams", "state", remedy="it may return None")
+    check.takes("answer_fn", adversary.answer_fn, "hparams", "state", "action")
     check_game(learner, adversary.loss)
     check.count("rounds", rounds)
     if record is not None:
@@ -209,12 +213,20 @@ def _answer(adversary: Adversary, nature: PyTree, action: PyTree) -> tuple[PyTre
     if not isinstance(answer, tuple) or len(answer) != 2:
         raise RefusedType(f"`answer_fn` must give (outcome, state), got {type(answer).__name__}.")
     outcome, after = answer
-    kind = lambda tree: (jax.tree.structure(tree), [*map(jnp.shape, jax.tree.leaves(tree))])
-    if kind(after) != kind(nature):
-        shapes = lambda tree: jax.tree.map(jnp.shape, tree)
-        hint = " They seem to be in the other order." if kind(outcome) == kind(nature) else ""
+    if not _is_like(nature, after):
+        hint = " They seem to be in the other order." if _is_like(nature, outcome) else ""
         raise RefusedType(
-            "`answer_fn` must give (outcome, state), with a state of the shapes that `init_fn` "
-            f"gives, {shapes(nature)}; it gave a state of shapes {shapes(after)}.{hint}"
+            "`answer_fn` must give (outcome, state), with a state like that of `init_fn`, "
+            f"{words(nature)}; it gave the state {words(after)}.{hint}"
         )
     return outcome, after
+
+
+def _is_like(first: PyTree, second: PyTree) -> bool:
+    """Whether a scan may replace the first tree by the second one."""
+    if jax.tree.structure(first) != jax.tree.structure(second):
+        return False
+    kind = lambda leaf: (jnp.shape(leaf), jnp.result_type(leaf))
+    pairs = zip(jax.tree.leaves(first), jax.tree.leaves(second), strict=True)
+    promoted = lambda a, b: getattr(a, "weak_type", False) and jnp.shape(a) == jnp.shape(b)
+    return all(kind(a) == kind(b) or promoted(a, b) for a, b in pairs)

@@ -53,7 +53,7 @@ from olx.core import Feedback, Learner, Scalar
 from olx.frameworks import accounts
 from olx.frameworks.accounts import Regret
 from olx.frameworks.md import MDHparams, MDState, md
-from olx.mirrors.base import MirrorMap, start_inside
+from olx.mirrors.base import MirrorMap, curved_start, start_inside
 from olx.mirrors.euclidean import euclidean
 from olx.schedules.fixed import DecayHparams, decay
 from olx.theorem import About, Theorem
@@ -171,7 +171,7 @@ def strongly_convex_ogd(sigma: Scalar, domain: ConvexSet | None = None) -> Learn
     if domain is not None:
         check.instance("domain", domain, ConvexSet)
     hparams = StronglyConvexHparams(sigma, euclidean(domain))
-    needs = (start_inside("strongly_convex_ogd"),)
+    needs = (start_inside("strongly_convex_ogd"), curved_start("strongly_convex_ogd"))
     theorems = (weighted_parabolas, weighted_regret)
     return Learner(hparams, init, predict, update, needs=needs, theorems=theorems)
 

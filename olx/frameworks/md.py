@@ -42,7 +42,7 @@ from olx.frameworks import accounts
 from olx.frameworks.accounts import Approach, Regret
 from olx.frameworks.lift import dot
 from olx.frameworks.omd import coordinates_of
-from olx.mirrors.base import MirrorMap, start_inside
+from olx.mirrors.base import MirrorMap, curved_start, start_inside
 from olx.mirrors.euclidean import euclidean
 from olx.schedules.fixed import as_schedule, no_stats
 from olx.theorem import About, Theorem
@@ -83,7 +83,7 @@ def md(eta: Scalar | Process, mirror: MirrorMap) -> Learner:
         predict,
         update,
         facts=Facts(adds=adds, coordinates=coordinates_of(mirror) if eta.separable else None),
-        needs=(start_inside("md"),),
+        needs=(start_inside("md"), curved_start("md")),
         theorems=(mirror_descent, gradient_descent) if descends else (mirror_descent,),
     )
 

@@ -21,7 +21,9 @@ Classification and Regression, 2015, algorithm 1.
 import dataclasses
 from typing import NamedTuple
 
-from jaxtyping import PyTree
+import jax.numpy as jnp
+from jax.flatten_util import ravel_pytree
+from jaxtyping import Array, PyTree
 from optax import tree
 
 from olx import _check as check
@@ -31,8 +33,9 @@ from olx.core import Feedback, Learner, Scalar
 from olx.facts import AddsGradient, Aggregate, Facts, HasAggregate, Separable
 from olx.frameworks import accounts
 from olx.frameworks.accounts import Step
-from olx.mirrors.base import MirrorMap, start_inside
+from olx.mirrors.base import MirrorMap, curved_start, start_inside
 from olx.mirrors.entropy import negative_entropy
+from olx.needs import Need
 
 
 @pytree
@@ -72,16 +75,26 @@ def omd(eta: Scalar, mirror: MirrorMap) -> Learner:
         predict,
         update,
         facts=Facts(adds=adds, coordinates=coordinates_of(mirror)),
-        needs=(start_inside("omd"),),
+        needs=(start_inside("omd"), curved_start("omd")),
         theorems=(master_inequality,),
     )
 
 
 @public
 def hedge(eta: Scalar) -> Learner:
-    r"""Weight each expert by $\exp(-\eta \cdot \text{its cumulative loss})$: `omd` with entropy."""
-    equal = "start from a distribution, such as equal weights, jnp.full(n, 1 / n)"
-    return dataclasses.replace(omd(eta, negative_entropy()), needs=(start_inside("hedge", equal),))
+    r"""Weight each expert by $\exp(-\eta \cdot \text{its cumulative loss})$: `omd` with entropy.
+
+    `params` are the weights before the first round, up to a positive factor: `jnp.ones(n)` if all
+    are equal.
+    """
+    demand = "`params` is the prior: its weights must be positive"
+    prior = Need("params", _are_positive, demand, "hedge", "give jnp.ones(n)")
+    return dataclasses.replace(omd(eta, negative_entropy()), needs=(prior,))
+
+
+def _are_positive(hp: OMDHparams, params: PyTree, rounds: None) -> Array:
+    flat = ravel_pytree(params)[0]
+    return jnp.all((flat > 0) & jnp.isfinite(flat))
 
 
 def init(hp: OMDHparams, params: PyTree) -> OMDState:

@@ -39,7 +39,7 @@ from olx.core import HINT, Feedback, Learner, Process, Scalar
 from olx.frameworks import accounts
 from olx.frameworks.accounts import Approach, Step
 from olx.frameworks.hints import last_gradient
-from olx.mirrors.base import MirrorMap, start_inside
+from olx.mirrors.base import MirrorMap, curved_start, start_inside
 from olx.regularizers.growing import as_regularizer
 from olx.theorem import Theorem
 
@@ -134,7 +134,7 @@ def optimistic_md(eta: Scalar, mirror: MirrorMap, hint: Process | None = None) -
     check.instance("mirror", mirror, MirrorMap)
     hint = _checked_hint(hint)
     hparams = OptimisticMDHparams(eta, mirror, hint)
-    needs = (start_inside("optimistic_md"),)
+    needs = (start_inside("optimistic_md"), curved_start("optimistic_md"))
     return Learner(
         hparams, md_init, md_predict, md_update, needs=needs, theorems=(missed_gradients,)
     )

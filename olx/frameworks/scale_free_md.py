@@ -38,7 +38,7 @@ from olx.facts import Facts, Rowwise
 from olx.frameworks import accounts
 from olx.frameworks.accounts import Approach
 from olx.frameworks.scale_free import check_norm
-from olx.mirrors.base import MirrorMap, start_inside
+from olx.mirrors.base import MirrorMap, curved_start, start_inside
 from olx.mirrors.euclidean import euclidean
 from olx.theorem import Theorem
 
@@ -73,7 +73,10 @@ def scale_free_md(mirror: MirrorMap | None = None) -> Learner:
     mirror = euclidean() if mirror is None else mirror
     check_norm(mirror)
     facts = Facts(coordinates=Rowwise() if mirror.separable else None, scale_free=True)
-    hparams, needs = ScaleFreeMDHparams(mirror), (start_inside("scale_free_md"),)
+    hparams, needs = (
+        ScaleFreeMDHparams(mirror),
+        (start_inside("scale_free_md"), curved_start("scale_free_md")),
+    )
     theorems = (bounded_divergence_regret,)
     return Learner(hparams, init, predict, update, facts=facts, needs=needs, theorems=theorems)
 

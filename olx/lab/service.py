@@ -70,6 +70,8 @@ class Service:
                     "the weights of the model are too large."
                 )
         found = [dict(zip(columns, row, strict=True)) for row in cells]
+        if name := self._model.table.id:
+            found = [{name: row.get(name)} | own for row, own in zip(rows, found, strict=True)]
         return {"rounds": progress.rounds, "predictions": found}
 
     def learn(self, rows: list[Row]) -> Tree:

@@ -10,13 +10,16 @@ for a start in its domain.
 vector of three numbers is checked on matrices of shape (3, 3), if its conjugate is to be found. A
 function of symmetric matrices fails there: minus the log-determinant is not convex on all matrices,
 and a function of the symmetric part has directions without curvature. A function that accepts
-neither, or that is traced, is not checked.
+neither is checked where a learner starts, if it has at most 100 coordinates. One that is traced is
+not checked.
 
 Shalev-Shwartz, Online Learning: Theory, Algorithms, and Applications, 2007, appendix A.
 """
 
 import dataclasses
 from collections.abc import Callable
+from functools import partial
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -52,6 +55,8 @@ _SYMMETRIC = (
     "`olx.mirrors.von_neumann`, or give both functions"
 )
 _SPREADS = (0.3, 0.05, 0.003)  # relative to the point; points outside the domain are skipped
+_LARGEST = 100  # coordinates of a start around which a function is checked
+_FLAT = 1e-6  # times the largest curvature, is none
 _ROUNDING = 1e-3  # relative to the largest curvature; enough for single precision
 
 
@@ -261,6 +266,13 @@ def start_inside(
     return Need("params", _starts, demand, owner, remedy)
 
 
+def curved_start(owner: str) -> Need:
+    """The need of such a learner for a potential that curves around `params`; some potentials can
+    be checked only there."""
+    demand = "the potential of the mirror map must be strictly convex around `params`"
+    return Need("params", _curves, demand, owner, _SYMMETRIC.removeprefix("; "))
+
+
 def _starts(hparams: PyTree, params: PyTree, rounds: None) -> Array:
     return hparams.mirror.starts(params)
 
@@ -289,6 +301,41 @@ def _check_curvature(
             remedy = _SYMMETRIC if offsets.ndim == 2 else ""
             _check_hessians(name, seen, center, total, separable, strict, remedy)
             return
+
+
+def _curves(hparams: PyTree, params: PyTree, rounds: None) -> Array:
+    """Whether a potential that no other check has seen is strictly convex around `params`.
+
+    Such a potential takes neither a vector nor a matrix of three rows, and its conjugate is
+    searched for.
+    """
+    mirror, (flat, unravel) = hparams.mirror, ravel_pytree(params)
+    problem = legendre.searched(mirror.conjugate)
+    if problem is None or mirror.separable or getattr(problem, "total", None) is not None:
+        return jnp.ones((), bool)
+    if flat.size > _LARGEST or any(
+        _value_at(problem.f, offsets) is not None for offsets in _OFFSETS
+    ):
+        return jnp.ones((), bool)  # it was checked when the map was made
+    offsets = np.cos(np.arange(1.0, 1 + flat.size))  # no two singular values are equal there
+    spreads = np.multiply.outer(_SPREADS, offsets - offsets.mean()).astype(flat.dtype)
+    points = flat + spreads * jnp.maximum(1.0, jnp.max(jnp.abs(flat)))
+    on_flat = Partial(_on_flat, problem.f, Partial(unravel))
+    least, largest = jax.vmap(partial(_extremes, on_flat))(points)
+    seen = jnp.isfinite(least) & jnp.isfinite(largest)
+    convex = ~seen | (least >= -_ROUNDING * largest)
+    return jnp.all(convex) & (~jnp.any(seen) | jnp.any(seen & (least > _FLAT * largest)))
+
+
+def _extremes(function: Partial, w: Array) -> tuple[Array, Array]:
+    """The least and the largest curvature."""
+    hessian = jax.hessian(function)(w) + 0 * function(w)
+    curvatures = jnp.linalg.eigvalsh(hessian)
+    return curvatures[0], jnp.max(jnp.abs(curvatures))
+
+
+def _on_flat(function: Partial, unravel: Partial, w: Array) -> Array:
+    return function(unravel(w))
 
 
 def _check_hessians(
@@ -324,7 +371,7 @@ def _check_hessians(
                 f"`{name}` is not a sum over coordinates, which `separable=True` "
                 "promises; leave out `separable`."
             )
-        flat &= bool(largest == 0 or (strict and least <= 1e-6 * largest))
+        flat &= bool(largest == 0 or (strict and least <= _FLAT * largest))
     if flat:
         raise RefusedValue(
             f"`{name}` must be strictly convex and differentiable; it has a direction "
@@ -338,16 +385,23 @@ def _curvatures(
     """The Hessians near a point; None if they cannot be computed."""
     spreads = max(abs(center), 1.0) * np.array(_SPREADS)
     points = jnp.asarray(center + np.multiply.outer(spreads, offsets), float)
-    try:
-        leaves, structure = jax.tree.flatten((as_tree(function), points[0]))
-        value = _shape_of_value(structure, tuple(map(_kind_of, leaves)))
-    except Exception:  # the function needs decisions of another shape
+    value = _value_at(function, points[0])
+    if value is None:
         return None
     shape, dtype = getattr(value, "shape", None), getattr(value, "dtype", type(value).__name__)
     if shape != () or not jnp.issubdtype(dtype, jnp.floating):
         raise RefusedType(f"`{name}` must give one real number, got {dtype} of shape {shape}.")
     seen = _second_derivatives(as_tree(function), points)
     return None if isinstance(seen, Tracer) else np.asarray(seen, float)
+
+
+def _value_at(function: Callable, point: ArrayLike) -> Any:
+    """The shape of the value of a function; None if it needs decisions of another shape."""
+    leaves, structure = jax.tree.flatten((as_tree(function), jnp.asarray(point, float)))
+    try:
+        return _shape_of_value(structure, tuple(map(_kind_of, leaves)))
+    except Exception:
+        return None
 
 
 def _kind_of(leaf: ArrayLike) -> tuple:

@@ -26,6 +26,9 @@ _PLAIN, _GROUPS = r"\d+([.,]\d+)?", r"\d{1,3}([,.' \u00a0]\d{3})+([.,]\d+)?"
 _SIGNED = re.compile(rf"[-+]?\s*[$€£¥]?\s*[-+]?({_PLAIN}|{_GROUPS})\s*[%$€£¥]?")
 _TIME = r"\d\d:\d\d(:\d\d(\.\d+)?)?"
 _DATE = re.compile(rf"\d{{4}}-\d\d-\d\d([ T]{_TIME}(Z|[+-]\d\d(:?\d\d)?)?)?|{_TIME}")
+_DAY = r"\d{1,2}([/.-])\d{1,2}\1\d{4}|\d{1,2}/\d{1,2}/\d\d|\d{4}([/.])\d{1,2}\2\d{1,2}"
+_CLOCK = r"[ T,]+\d{1,2}:\d\d(:\d\d)?( ?[AaPp][Mm])?"
+_OTHER_DATE = re.compile(rf"(?:{_DAY})({_CLOCK})?")
 
 
 def is_number(series: "Series") -> bool:
@@ -75,7 +78,9 @@ def refuse_kind(series: "Series", category: bool = False) -> None:
             'them: dates = "parts".'
         )
     if not category and series.dtype in (narwhals.String, narwhals.Object):
-        _refuse_signs(series.name, {cell for cell in there if isinstance(cell, str)})
+        found = {cell for cell in there if isinstance(cell, str)}
+        _refuse_signs(series.name, found)
+        _refuse_other_dates(series.name, found)
     for row, cell in enumerate(cells if series.dtype == narwhals.Object else ()):
         if cell is not None and not isinstance(cell, str):
             raise RefusedValue(
@@ -89,14 +94,28 @@ def _refuse_signs(name: str, words: set[str]) -> None:
 
     What they mean is not always clear: 1,000 is 1 or 1000, and 12% is 12 or 0.12.
     """
-    alike = [word for word in words if _SIGNED.fullmatch(word)]
-    odd = sorted(word for word in alike if not _is_float(word))
+    odd = set(filter(has_other_signs, words))
+    alike = [word for word in words if word in odd or _is_float(word)]
     if odd and 2 * len(alike) > len(words):
         raise RefusedValue(
-            f"column {name!r} holds numbers with other signs, such as {odd[0]!r}; write them with "
-            "digits and a decimal point alone, as 1234.5, leave the column out, or take all as "
-            f"words: categories = [{name!r}]."
+            f"column {name!r} holds numbers with other signs, such as {min(odd)!r}; write them "
+            "with digits and a decimal point alone, as 1234.5, leave the column out, or take all "
+            f"as words: categories = [{name!r}]."
         )
+
+
+def _refuse_other_dates(name: str, words: set[str]) -> None:
+    """Refuse a column of dates such as 31/12/2024: 1/2/2024 may be in January or in February."""
+    if words and all(map(_OTHER_DATE.fullmatch, words)):
+        raise RefusedValue(
+            f"column {name!r} holds dates such as {max(words)!r}; write them as 2024-12-31, leave "
+            f"the column out, or take all as words: categories = [{name!r}]."
+        )
+
+
+def has_other_signs(word: str) -> bool:
+    """Whether a word is a number with other signs than those of a float, such as 1,000 or $5."""
+    return _SIGNED.fullmatch(word) is not None and not _is_float(word)
 
 
 def _is_float(word: str) -> bool:

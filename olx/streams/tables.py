@@ -13,6 +13,7 @@ import json
 import warnings
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -120,7 +121,14 @@ class Columns:
         allow_unknown: a word that is in no level becomes zeros; False refuses it.
         """
         table = self._by_name(narwhals_frame(frame))
-        values = [column.values(table[column.name]) for column in self.columns]
+        values, problems = [], []
+        for column in self.columns:
+            try:
+                values.append(column.values(table[column.name]))
+            except RefusedValue as error:
+                problems.append(str(error))
+        if problems:
+            raise RefusedValue(in_one_message(problems))
         return self.scale.apply(features_of(self.columns, values, allow_unknown))
 
     @public
@@ -295,9 +303,13 @@ def fit_columns(
     categories: Sequence[str],
     fill: Fill,
     dates: str | None = None,
+    problems: Mapping[str, str] = MappingProxyType({}),
 ) -> tuple[tuple[Column, ...], list[Values]]:
     """The columns `names` of a table as they are there, their words and what fills gaps; and the
-    values of each column, with gaps filled."""
+    values of each column, with gaps filled.
+
+    problems: what is known to be wrong with a column, by its name.
+    """
     _refuse_absent("categories", categories, names)
     if isinstance(fill, Mapping):
         _refuse_absent("fill", list(fill), names)
@@ -311,16 +323,16 @@ def fit_columns(
         raise RefusedValue("there is no column of features.")
     gaps: dict[str, np.ndarray] = {}
     found: list[tuple[Column, Values]] = []
-    problems: list[str] = []
-    for name in names:
+    said = list(problems.values())
+    for name in [name for name in names if name not in problems]:
         try:
             found.append(_fit_column(table[name], name in categories, fill, dates, gaps))
         except RefusedValue as error:
-            problems.append(str(error))
+            said.append(str(error))
     if gaps:
-        problems.append(str(missing_values(gaps)))
-    if problems:
-        raise RefusedValue(in_one_message(problems))
+        said.append(str(missing_values(gaps)))
+    if said:
+        raise RefusedValue(in_one_message(said))
     return tuple(column for column, _ in found), [values for _, values in found]
 
 

@@ -52,7 +52,7 @@ def test_a_sweep_is_drawn_by_one_argument_at_the_best_of_the_others():
     line, lost = ax.lines
     np.testing.assert_array_equal(line.get_xydata(), [[0.1, 3.0], [1.0, NAN]])
     assert lost.get_xdata() == [1.0]
-    assert lost.get_label() == "1 of 2 diverged"
+    assert lost.get_label() == "of 2: 1 diverged"
     assert (ax.get_xlabel(), ax.get_xscale()) == ("eta", "linear")
     wide = sweep(4.0, 3.0, eta=jnp.array([0.001, 1.0])).plot()
     assert (wide.get_xscale(), wide.get_yscale()) == ("log", "linear")
@@ -62,10 +62,20 @@ def test_a_grid_is_drawn_as_a_map_and_other_points_as_dots():
     ax = sweep(4.0, 3.0, 2.0, NAN).plot()
     cells = ax.collections[0].get_array()
     np.testing.assert_array_equal(cells, [[4.0, 2.0], [3.0, NAN]])  # rows of q, columns of eta
-    assert ax.lines[0].get_label() == "1 of 4 diverged"
+    assert ax.lines[0].get_label() == "of 4: 1 diverged"
     np.testing.assert_allclose(ax.get_xlim(), [-0.35, 1.45])
     dots = sweep(4.0, 3.0, eta=jnp.array([0.1, 1.0]), q=jnp.array([1.0, 2.0])).plot()
     np.testing.assert_array_equal(dots.collections[0].get_offsets(), [[0.1, 1.0], [1.0, 2.0]])
+
+
+def test_totals_far_above_the_least_leave_the_picture():
+    ax = sweep(4.0, 3.0, 2e30, NAN).plot()
+    np.testing.assert_array_equal(ax.collections[0].get_array(), [[4.0, NAN], [3.0, NAN]])
+    assert ax.lines[0].get_label() == "of 4: 1 diverged, 1 above 100 times the least"
+    ax = sweep(4.0, 3.0, 2e30, eta=jnp.arange(3.0)).plot()
+    np.testing.assert_array_equal(ax.lines[0].get_ydata(), [4.0, 3.0, NAN])
+    ax = sweep(-4.0, 3.0, 2e3, eta=jnp.arange(3.0)).plot()  # there is no scale
+    np.testing.assert_array_equal(ax.lines[0].get_ydata(), [-4.0, 3.0, 2e3])
 
 
 def test_a_certificate_is_drawn_with_its_published_side():
@@ -78,7 +88,7 @@ def test_a_certificate_is_drawn_with_its_published_side():
     np.testing.assert_array_equal(right.get_ydata(), [1, 2, 1])
     np.testing.assert_array_equal(published.get_ydata(), [2, 2, NAN])
     assert broken.get_label() == "says nothing from round 3: weights"
-    assert "Last: 2 <= 1 <= inf as published" in str(proof)
+    assert "Last: 2 <= 1 (the published form says nothing);" in str(proof)
 
 
 @pytest.mark.parametrize(

@@ -229,6 +229,7 @@ REFUSED = {
     "no file": ("r none.csv", "none.csv: no such file"),
     "no result": (". new.csv", "holds no result"),
     "words in the wrong order": ("new.csv r", "the result comes first: olx predict r new.csv"),
+    "a folder": ("r r", "r is a folder; give a file of rows"),
     "no such learner": ("r new.csv --learner odg", "has no learner 'odg'; did you mean ogd?"),
     "no such data": ("r new.csv --dataset mne", "has no data set 'mne'; did you mean mine?"),
     "another format": ("r new.csv --out p.txt", "written as .csv or .parquet"),

@@ -148,6 +148,18 @@ def test_errors_are_counted_by_class(page, folder):
     ]
 
 
+def test_a_learner_that_was_not_counted_in_all_seeds_makes_no_share_of_mistakes():
+    row = {"dataset": "d", "truth_name": "a", "predicted_name": "a", "truth": 0, "predicted": 0}
+    other = {"truth_name": "b", "predicted_name": "b", "truth": 1, "predicted": 1}
+    counts = [("good", 9, {}), ("good", 1, {"predicted": 1, "predicted_name": "b"})]
+    counts += [("good", 10, other), ("lost", 5, {}), ("lost", 5, other)]  # in half of the seeds
+    rows = [row | {"learner": name, "count": count} | more for name, count, more in counts]
+    found = tables.confusions(pa.Table.from_pylist(rows))
+    assert list(found["d"]) == ["good"]
+    (table,) = tables.class_error_tables(found)
+    assert table.foot[0] == ["all", "20", "0.0500"]
+
+
 def test_names_are_escaped(text):
     assert "<b>a&lt;b</b>" in text
     assert "a\\textless{}b" in text

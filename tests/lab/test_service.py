@@ -151,6 +151,22 @@ def test_rows_are_read_like_files(result):
     )
 
 
+def test_dates_and_ids_are_read_like_those_of_files(tmp_path):
+    found = [{"who": f"c{i}", "day": f"2024-01-{i + 1:02}", "y": i % 2} for i in range(28)]
+    data = {"name": str(write(tmp_path / "d.csv", found)), "id": "who", "dates": "parts"}
+    ogd = {"name": "ogd", "linear": True, "eta": 0.1}
+    run(parse({"data": [data], "learners": [ogd], "baseline": False}), tmp_path / "r")
+    served_rows = models.predict(tmp_path / "r", tmp_path / "d.csv").table
+    with open_model(tmp_path / "r") as model:
+        service = Service(model)
+        assert service.predict(found)["predictions"] == served_rows.to_pylist()
+        odd = [found[0] | {"who": 7}, {key: found[1][key] for key in ("day", "y")}]
+        assert [row["who"] for row in service.predict(odd)["predictions"]] == [7, None]
+        for day in (5, 2024.5, None, "31/12/2024"):
+            with pytest.raises(ValueError, match="column 'day' holds"):
+                service.predict([{"who": "x", "day": day}])
+
+
 def test_predictions_are_those_of_the_command(result, tmp_path, capsys):
     found = rows(20)
     words = ["predict", str(result), str(write(tmp_path / "new.csv", found))]
@@ -452,6 +468,8 @@ def test_files_without_labels_teach_nothing(result, tmp_path, capsys):
     assert cli.main(["learn", str(result), str(bare)]) == 2
     assert "has no column of labels 'buys'" in capsys.readouterr().err
     assert models.read(result).about["rounds"] == 400
+    assert cli.main(["learn", str(bare), str(result)]) == 2
+    assert f"the result comes first: olx learn {result} {bare}" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("words", ["--port 70000", "--save-every 0"])

@@ -12,6 +12,7 @@ from jax.scipy.special import entr, logsumexp
 from jax.tree_util import Partial
 from scipy import optimize
 
+import olx
 from olx import mirrors
 from olx.convex import sets
 from olx.mirrors import mirror_map
@@ -474,3 +475,31 @@ def test_what_is_no_function_is_refused(call, message):
     with pytest.raises(TypeError) as refusal:
         call()
     assert str(refusal.value) == message
+
+
+SHIFT = 4 * np.eye(4)
+FIXED = {  # functions of matrices of one shape: no other shape shows what is wrong with them
+    "log-determinant": lambda w: -jnp.linalg.slogdet(w + SHIFT)[1],
+    "entropy of eigenvalues": lambda w: -jnp.sum(entr(jnp.linalg.eigvalsh(w + SHIFT))),
+}
+
+
+@pytest.mark.parametrize("name", FIXED)
+@pytest.mark.parametrize("domain", [None, sets.ball(1.0)])
+def test_a_function_of_symmetric_matrices_of_one_shape_is_refused_where_it_starts(name, domain):
+    learner = olx.omd(0.1, mirror_map(FIXED[name], domain=domain))
+    rounds = olx.Rounds(None, jnp.ones((3, 4, 4)))
+    says = r"run: omd: the potential of the mirror map must be strictly convex around `params`"
+    with pytest.raises(ValueError, match=rf"(?s){says}.*use `olx.mirrors.log_det`"):
+        olx.run(learner, olx.losses.linear_loss, rounds, jnp.zeros((4, 4)))
+
+
+def test_a_convex_function_of_one_shape_starts():
+    bowl = lambda w: jnp.sum((w["a"] + SHIFT) ** 2) + jnp.sum(jnp.cosh(w["b"]))
+    start = {"a": jnp.zeros((4, 4)), "b": jnp.zeros(2)}
+    rounds = olx.Rounds(None, jax.tree.map(lambda leaf: jnp.ones((3, *leaf.shape)), start))
+    learner = olx.omd(0.1, mirror_map(bowl))
+    run = olx.run(learner, olx.losses.linear_loss, rounds, start)
+    found = olx.decision(learner, run.state, None)
+    np.testing.assert_allclose(found["a"], -0.15, atol=1e-5)  # theta is 2 (a + shift) - 0.3
+    np.testing.assert_allclose(found["b"], np.arcsinh(-0.3), atol=1e-5)

@@ -100,9 +100,11 @@ def test_decisions_equal_the_reference(name):
     np.testing.assert_allclose(decisions_of(olx.linear(inner), start), wanted, atol=1e-10)
 
 
-def test_hedge_equals_the_reference():
+@pytest.mark.parametrize("factor", [1.0, 7.0])
+def test_hedge_equals_the_reference(factor):
+    start = factor * jnp.asarray(UNIFORM)  # weights need not sum to 1
     np.testing.assert_allclose(
-        actions_of(olx.hedge(0.8), UNIFORM), ref.hedge(LOSSES, 0.8), atol=1e-12
+        actions_of(olx.hedge(0.8), start), ref.hedge(LOSSES, 0.8), atol=1e-12
     )
 
 

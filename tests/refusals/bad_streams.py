@@ -265,6 +265,11 @@ EXPERTS = {
             "a negative prior": np.array([2.0, -1.0]),
         }.items()
     },
+    "hedge from a zero": Bad(
+        lambda: advise(olx.hedge(0.5), params=np.array([1.0, 0.0])),
+        ValueError,
+        "run: hedge: `params` is the prior: its weights must be positive.*give jnp.ones",
+    ),
     "exp3 from zeros": Bad(
         lambda: advise(experts.exp3(0.5, KEY), params=np.zeros(2)), ValueError, "is the prior"
     ),

@@ -1,5 +1,6 @@
 """Adversaries force on every learner what they are said to force."""
 
+import dataclasses
 from typing import NamedTuple
 
 import jax
@@ -158,7 +159,11 @@ ANSWERS = {
     "one thing": (lambda hp, s, a: jnp.ones(()), r"\(outcome, state\), got "),
     "another state": (
         lambda hp, s, a: (a, s[:1]),
-        r"\(2,\); it gave a state of shapes \(1,",
+        r"float64\[2\]; it gave the state float64\[1\]\.",
+    ),
+    "another kind of number": (
+        lambda hp, s, a: (a, jnp.ones(2, int)),
+        r"float64\[2\]; it gave the state int64\[2\]\.",
     ),
 }
 
@@ -170,3 +175,25 @@ def test_an_answer_in_another_form_is_refused(case):
     adversary = Adversary(None, losses.squared, lambda hp: jnp.ones(2), ask, answer)
     with pytest.raises(TypeError, match=f"play: `answer_fn` must give.*{said}"):
         play(linear(descent(0.1)), adversary, jnp.zeros(1), 3)
+
+
+FIELDS = {
+    "no ask": ("ask_fn", None, "`ask_fn` must be a function, got NoneType; it may return None"),
+    "a number to begin": ("init_fn", 3, "`init_fn` must be a function, got int"),
+    "two arguments": ("answer_fn", lambda s, a: (a, s), r"must take \(hparams, state, action\)"),
+}
+
+
+@pytest.mark.parametrize("case", FIELDS)
+def test_a_field_of_another_form_is_refused(case):
+    field, value, said = FIELDS[case]
+    adversary = dataclasses.replace(streams.random_signs(jax.random.key(0)), **{field: value})
+    with pytest.raises(TypeError, match=f"play: .*{said}"):
+        play(descent(0.1), adversary, jnp.zeros(1), 3)
+
+
+def test_a_state_that_begins_as_a_number_of_python_may_become_a_float():
+    answer = lambda hp, s, a: (jnp.ones(()), s + 0.5)
+    ask = lambda hp, s: jnp.ones(1)
+    adversary = Adversary(None, losses.squared, lambda hp: 0, ask, answer)
+    assert play(linear(descent(0.1)), adversary, jnp.zeros(1), 3).losses.shape == (3,)

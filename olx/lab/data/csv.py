@@ -21,7 +21,7 @@ import pyarrow.compute
 import pyarrow.csv as arrow_csv
 
 from olx.lab.data.unpacking import COMPRESSED, pieces
-from olx.streams.cells import MISSING, in_one_message
+from olx.streams.cells import MISSING, has_other_signs
 
 pc: Any = pyarrow.compute  # its functions are made when it is imported
 _SAMPLE, _BLOCK = 1 << 16, 1 << 20  # bytes; a block stays in the cache
@@ -29,6 +29,18 @@ _THOUSANDS = re.compile(r"[-+]?[1-9]\d{0,2},\d{3}")
 _SEPARATORS = (",", ";", "\t", "|")
 
 Bytes = bytes | mmap.mmap
+
+
+class Frame(NamedTuple):
+    """The columns of a file.
+
+    named: whether they have names; else they are called 0, 1, 2, ...
+    problems: what is wrong with a column, by its name. Who uses such a column must refuse it.
+    """
+
+    table: Any  # of pyarrow; or any that narwhals reads
+    named: bool
+    problems: dict[str, str]
 
 
 def read_csv(
@@ -40,9 +52,8 @@ def read_csv(
     words: Collection[str] = (),
     labels: str | int | None = None,
     unpack: float | None = None,
-) -> tuple[pa.Table, bool]:
-    """The table in a CSV file, plain or compressed (.gz, .bz2, .zst), and whether its columns have
-    names; else they are called 0, 1, 2, ...
+) -> Frame:
+    """The table in a CSV file, plain or compressed (.gz, .bz2, .zst).
 
     encoding: of the text; UTF-8 if None.
     header: whether the first row names the columns; None decides as above.
@@ -80,20 +91,18 @@ def read_csv(
     if isinstance(labels, int) and -len(names) <= labels < len(names):
         labels = names[labels]
     texts = list(map(_stripped, table.columns))
-    if separator != ",":
-        _refuse_unclear(path, {n: c for n, c in zip(names, texts, strict=True) if n not in words})
-    columns, problems = [], []
+    others = {n: c for n, c in zip(names, texts, strict=True) if n not in words}
+    problems = {} if separator == "," else _unclear_commas(others)
+    columns = []
     for name, column in zip(names, texts, strict=True):
-        try:
-            typed = (
-                column if name in words else _typed(path, name, column, separator, name == labels)
-            )
-            columns.append(typed)
-        except ValueError as error:
-            problems.append(str(error))
-    if problems:
-        raise ValueError(in_one_message(problems))
-    return pa.table(columns, names=names), named
+        typed = column
+        if name in others and name not in problems:
+            try:
+                typed = _typed(name, column, separator, name == labels)
+            except ValueError as error:
+                problems[name] = str(error)
+        columns.append(typed)
+    return Frame(pa.table(columns, names=names), named, problems)
 
 
 def number(cell: str) -> float | None:
@@ -211,9 +220,7 @@ def _stripped(column: pa.ChunkedArray) -> pa.ChunkedArray:
     return pc.if_else(pc.is_in(column, pa.array(MISSING)), pa.scalar(None, pa.string()), column)
 
 
-def _typed(
-    path: Path, name: str, column: pa.ChunkedArray, separator: str, label: bool
-) -> pa.ChunkedArray:
+def _typed(name: str, column: pa.ChunkedArray, separator: str, label: bool) -> pa.ChunkedArray:
     """A column of words as numbers if all are numbers."""
     if not pa.types.is_string(column.type):
         return column
@@ -225,19 +232,19 @@ def _typed(
     if len(odd) == len(cells):
         return column
     row = column.to_pylist().index(odd[0])
-    where = f"{path} holds {odd[0]!r} at row {row}, column {name}, where other rows hold numbers"
+    where = f"column {name!r} holds {odd[0]!r} in row {row}, where other rows hold numbers"
     if label and row == 0 and len(odd) == 1:
         raise ValueError(f"{where}; give header = true if row 0 names the columns.")
-    if label:
+    if label or all(map(has_other_signs, odd)):  # who reads the words refuses such numbers
         return column
     raise ValueError(
         f'{where}; encode it as a number, or give categories = ["{name}"] to take all as words.'
     )
 
 
-def _refuse_unclear(path: Path, columns: dict[str, pa.ChunkedArray]) -> None:
-    """Refuse commas that may be decimal ones or group thousands, in a file that does not say."""
-    unclear = ""
+def _unclear_commas(columns: dict[str, pa.ChunkedArray]) -> dict[str, str]:
+    """The columns whose commas may be decimal ones or group thousands, if no column says."""
+    unclear: dict[str, str] = {}
     for name, column in columns.items():
         if not pa.types.is_string(column.type):
             continue
@@ -246,14 +253,13 @@ def _refuse_unclear(path: Path, columns: dict[str, pa.ChunkedArray]) -> None:
         if not commas or any(number(cell.replace(",", ".")) is None for cell in cells):
             continue
         if not all(_THOUSANDS.fullmatch(cell) for cell in commas):
-            return  # one decimal comma says what the others are
-        unclear = unclear or (
-            f"{path} holds {commas[0]!r} in column {name}, which may be "
+            return {}  # one decimal comma says what the others are
+        unclear[name] = (
+            f"column {name!r} holds {commas[0]!r}, which may be "
             f"{commas[0].replace(',', '.')} or {commas[0].replace(',', '')}; write all with a "
             f'decimal point, or give categories = ["{name}"] to take all as words.'
         )
-    if unclear:
-        raise ValueError(unclear)
+    return unclear
 
 
 def _bytes(path: Path, unpack: float | None) -> Bytes:

@@ -19,7 +19,7 @@ import scipy.sparse
 from olx._refusal import RefusedValue, own_name
 from olx.lab.config import nearest
 from olx.lab.data.column_notes import Note, note_of
-from olx.lab.data.csv import read_csv, refuse_twins
+from olx.lab.data.csv import Frame, read_csv, refuse_twins
 from olx.lab.data.svmlight import SVMLIGHT, query_ids, read_svmlight
 from olx.lab.data.unpacking import COMPRESSED, check_npz, check_size
 from olx.streams.cells import Level, cells_of, is_number, numbers_of, refuse_kind
@@ -91,7 +91,7 @@ def read_file(path: Path, reading: Reading, sha256: str | None = None) -> Rows:
             group = query_ids(path) if reading.grouped else None
             return Rows(x, y, group=group, labels=labels, first=first)
         words = [*reading.categories, *([reading.id] if isinstance(reading.id, str) else [])]
-        return frame_rows(str(path), *read_frame(path, reading, words), reading)
+        return frame_rows(str(path), read_frame(path, reading, words), reading)
     except MemoryError as error:
         raise ValueError(
             f"{path} does not fit into memory; give fewer rows, or sparse ones."
@@ -142,8 +142,8 @@ def _kind(path: Path) -> str:
     return suffixes[-1] if suffixes else ""
 
 
-def read_frame(path: Path, reading: Reading, words: Collection[str] = ()) -> tuple[pa.Table, bool]:
-    """The table of a file, as it is there, and whether its columns have names.
+def read_frame(path: Path, reading: Reading, words: Collection[str] = ()) -> Frame:
+    """The table of a file, as it is there.
 
     words: columns of a CSV file that are read as words even if they hold numbers.
     """
@@ -165,7 +165,7 @@ def read_frame(path: Path, reading: Reading, words: Collection[str] = ()) -> tup
     if len(table) == 0:
         raise ValueError(f"{path} holds no rows.")
     index = [name for name in table.column_names if re.fullmatch(r"__index_level_\d+__", name)]
-    return table.drop_columns(index), True
+    return Frame(table.drop_columns(index), True, {})
 
 
 def _parquet(path: Path, unpack: float | None) -> pa.Table:
@@ -189,10 +189,10 @@ def _arrow(path: Path) -> pa.Table:
         return pa.ipc.open_stream(stream).read_all()
 
 
-def frame_rows(place: str, frame: object, named: bool, reading: Reading) -> Rows:
+def frame_rows(place: str, frame: Frame, reading: Reading) -> Rows:
     """The features, the labels and the groups of a table. `place` is what messages call it."""
     with own_name(place):
-        table = narwhals_frame(frame)
+        table, named = narwhals_frame(frame.table), frame.named
         names = list(table.columns)
         target = group = known = None
         if reading.labelled or reading.target is not None:
@@ -217,9 +217,18 @@ def frame_rows(place: str, frame: object, named: bool, reading: Reading) -> Rows
         left = {names[each] if isinstance(each, int) else each for each in reading.without}
         names = [name for name in names if name not in left]
         _refuse_counter(place, table, names)
-        found, values = fit_columns(table, names, reading.categories, reading.fill, reading.dates)
+        used = {*names, target, group}
+        problems = {name: said for name, said in frame.problems.items() if name in used}
+        y = None
+        if target is not None and target not in problems:
+            try:
+                y = labels_of(table[target])
+            except RefusedValue as error:
+                problems[target] = str(error)
+        found, values = fit_columns(
+            table, names, reading.categories, reading.fill, reading.dates, problems
+        )
         columns = Columns(found, None, named)
-        y = None if target is None else labels_of(table[target])
         ids = None if group is None else _group_numbers(table[group])
         apart = {target: "labels", group: "group", known: "id, no feature"}
         notes = tuple(Note(name, role) for name, role in apart.items() if name is not None)

@@ -22,6 +22,7 @@ from olx._refusal import in_words, own_name
 from olx.core import Rounds
 from olx.lab import user_factories
 from olx.lab.config import nearest
+from olx.lab.data.csv import Frame
 from olx.lab.data.dataset import Dataset, classes_in
 from olx.lab.data.files import Matrix, Reading, Rows, frame_rows
 from olx.lab.data.table import Table
@@ -65,7 +66,7 @@ def given_rows(name: str, thing: object, reading: Reading) -> Rows:
     if not isinstance(thing, tuple) or len(thing) != 2:
         if not hasattr(thing, "columns") or not hasattr(thing, "__getitem__"):
             raise ValueError(f"{name}: the rows must be {LEGAL}, got a {type(thing).__name__}.")
-        return frame_rows(name, thing, True, reading)
+        return frame_rows(name, Frame(thing, True, {}), reading)
     for word, column in {"target": reading.target, "group": reading.group}.items():
         if column is not None:
             raise ValueError(f"{name}: {word} is for a frame; the labels are y of (X, y).")

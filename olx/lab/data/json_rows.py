@@ -31,8 +31,10 @@ class JsonRows:
         self.table, self.binarize = table, binarize
         self.label = table.labels.name or "label"
         self._columns: list[tuple[str, dict[str, int] | None, int]] = []
+        columns = table.columns.columns if table.columns is not None else ()
+        self._has_dates = any(column.parts for column in columns)
         width = 0
-        for column in table.columns.columns if table.columns is not None else ():
+        for column in columns:
             words = None
             if column.levels is not None or column.parts:  # `Table.apply` reads dates
                 words = {word_of(level): i for i, level in enumerate(column.levels or ())}
@@ -46,12 +48,13 @@ class JsonRows:
             return self.table.apply(np.array([self._features(row) for row in rows]))
         if (x := self._plain(rows)) is not None:
             return with_bias(self.table.scale.apply(x), self.table.bias)
-        names = [set(row) - {self.label} for row in rows]
+        others = {self.label, self.table.id}
+        names = [set(row) - others for row in rows]
         for i, each in enumerate(names):
             if each != names[0]:
                 odd = min(each ^ names[0], key=str)
                 raise RefusedValue(f"row {i} and row 0 have other columns: one has {odd!r}.")
-        features = [{key: row[key] for key in row if key != self.label} for row in rows]
+        features = [{key: row[key] for key in row if key not in others} for row in rows]
         try:
             return self.table.apply(features)
         except (pa.ArrowInvalid, TypeError, OverflowError) as error:
@@ -90,6 +93,8 @@ class JsonRows:
 
     def _plain(self, rows: list[Row]) -> np.ndarray | None:
         """The features before they are scaled; None if a cell must be looked at."""
+        if self._has_dates:
+            return None
         x = np.zeros((len(rows), self._width))
         for i, row in enumerate(rows):
             for name, words, place in self._columns:

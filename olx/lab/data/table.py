@@ -21,7 +21,7 @@ import numpy as np
 import pyarrow as pa
 import scipy.sparse
 
-from olx._refusal import own_name
+from olx._refusal import RefusedValue, own_name
 from olx.lab.data.files import (
     Matrix,
     Reading,
@@ -34,7 +34,7 @@ from olx.lab.data.files import (
 )
 from olx.lab.tasks import outcomes
 from olx.lab.tasks.task import TASKS, Task
-from olx.streams.cells import Level
+from olx.streams.cells import Level, in_one_message
 from olx.streams.scales import Scale
 from olx.streams.tables import Columns, from_plain, narwhals_frame, with_tuples
 
@@ -141,8 +141,8 @@ class Table:
                     f"{place}: the columns {', '.join(self.columns.names[:3])}, ... are found by "
                     "name; give a table, or a file of columns such as .csv or .parquet."
                 )
-            frame = self._frame(path, self.columns) if path else data
             with own_name(place):
+                frame = self._frame(path, self.columns) if path else data
                 return self.columns.apply(frame, allow_unknown=allow_unknown)
         if not path and not is_array:
             raise TypeError(
@@ -163,11 +163,14 @@ class Table:
         levels = {each.name: each.levels or () for each in columns.columns}
         words = [name for name, known in levels.items() if any(isinstance(k, str) for k in known)]
         try:
-            return read_frame(path, Reading(), words)[0]
+            frame = read_frame(path, Reading(), words)
         except ValueError:
             if self.encoding is None:
                 raise
-            return read_frame(path, Reading(encoding=self.encoding), words)[0]
+            frame = read_frame(path, Reading(encoding=self.encoding), words)
+        if problems := [frame.problems[name] for name in levels if name in frame.problems]:
+            raise RefusedValue(in_one_message(problems))
+        return frame.table
 
 
 def fit_labels(task: Task, rows: Rows, binarize: Binarize) -> Labels:
@@ -189,7 +192,7 @@ def ids_of(table: Table, path: Path) -> pa.ChunkedArray | None:
     """What the rows of a file are called; None if its table has no column for that."""
     if not table.id or not is_table(path):
         return None
-    frame = read_frame(path, Reading(encoding=table.encoding), [table.id])[0]
+    frame = read_frame(path, Reading(encoding=table.encoding), [table.id]).table
     return frame[table.id] if table.id in frame.column_names else None
 
 
@@ -229,8 +232,12 @@ def _labels_in(table: Table, path: Path) -> np.ndarray | None:
     if not is_table(path):
         return None
     with own_name(str(path)):
-        frame = narwhals_frame(read_frame(path, Reading(encoding=table.encoding))[0])
         name, columns = table.labels.name, table.columns
+        reading = Reading(encoding=table.encoding, target=name or None)
+        whole = read_frame(path, reading)
+        if name in whole.problems:
+            raise RefusedValue(whole.problems[name])
+        frame = narwhals_frame(whole.table)
         bare = not columns.named and len(frame.columns) == len(columns.columns)  # features alone
         return None if bare or name not in frame.columns else labels_of(frame[name])
 

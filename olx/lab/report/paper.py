@@ -35,6 +35,7 @@ from olx.lab.report.significance import SEEDS
 from olx.lab.store import Result
 
 SIDES = ("data", "learners")  # what may be the columns
+WIDE, NUMBER = 6, 16  # columns that fit onto a page, and the letters of a number in one of them
 COMMANDS = {  # characters that LaTeX reads as something else
     "\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}",
     "<": r"\textless{}", ">": r"\textgreater{}", "|": r"\textbar{}", '"': '\\string"',
@@ -111,7 +112,7 @@ def paper_table(result: Result, columns: str = "data", metric: str = "loss") -> 
 
 def latex(table: PaperTable) -> str:
     """A table of the package booktabs."""
-    head = " & ".join(map(latex_text, [table.corner, *table.columns]))
+    head = " & ".join([latex_text(table.corner), *_latex_heads(table.columns)])
     body = [
         " & ".join([latex_text(name), *(_latex_cell(cell) for cell in row)])
         for name, row in zip(table.rows, table.cells, strict=True)
@@ -136,6 +137,15 @@ def latex(table: PaperTable) -> str:
             r"\end{table}",
         ]
     )
+
+
+def _latex_heads(names: list[str]) -> list[str]:
+    """The names of columns; those of many columns stand upright if they are wider than numbers."""
+    upright = len(names) > WIDE and max(map(len, names)) > NUMBER
+    return [
+        rf"\rotatebox{{90}}{{{latex_text(name)}}}" if upright else latex_text(name)
+        for name in names
+    ]
 
 
 def latex_text(text: str) -> str:

@@ -68,11 +68,12 @@ def rank_diagram(best: Winners) -> RankDiagram:
     order = np.argsort(ranks, kind="stable")
     found = significance.groups(ranks[order], difference)
     said = "so ranks differ" if p <= LEVEL else "so no difference is shown, whatever the ranks"
+    said_p = p_text(p) if p_text(p).startswith("<") else f"= {p_text(p)}"
     caption = (
         f"Mean ranks of {len(learners)} learners on {len(datasets)} data sets, best on the left. "
         f"A bar joins learners that do not differ: their mean ranks are at most the critical "
         f"difference (CD) of {difference:.2f} apart (Nemenyi, {LEVEL:.0%}). That all learners are "
-        f"alike has p = {p_text(p)} (Friedman), {said}. A bar is no proof that learners are alike. "
+        f"alike has p {said_p} (Friedman), {said}. A bar is no proof that learners are alike. "
         "The test speaks of data sets like these, if they are independent of each other; the seeds "
         "of a data set are not, and only their mean is ranked."
     )
@@ -91,7 +92,7 @@ def rank_diagram(best: Winners) -> RankDiagram:
 def drawing(diagram: RankDiagram) -> Drawing:
     """Lines and texts: the scale, the learners on both sides below it, the bars between."""
     count = len(diagram.learners)
-    names = [text if len(text) <= LONGEST else f"{text[:LONGEST]}…" for text in diagram.learners]
+    names = list(map(_short_name, diagram.learners))
     edge = LETTER * (max(map(len, names)) + 7)
     width, line = 2 * edge + SCALE, 3.2 * ROW
     at = lambda rank: edge + SCALE * (rank - 1) / (count - 1)
@@ -120,3 +121,13 @@ def drawing(diagram: RankDiagram) -> Drawing:
         side, text = ("end", f"{name}  {rank:.2f}") if is_left else ("start", f"{rank:.2f}  {name}")
         labels.append(Label(x - 4 if is_left else x + 4, y + 4, side, text))
     return Drawing(width, top + ROW * left, strokes, labels)
+
+
+def _short_name(text: str) -> str:
+    """A long name without its middle: names differ at their ends.
+
+    >>> _short_name("classification.passive_aggressive_1")
+    'classification.p…ve_aggressive_1'
+    """
+    half = LONGEST // 2
+    return text if len(text) <= LONGEST else f"{text[:half]}…{text[1 - half :]}"

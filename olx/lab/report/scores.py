@@ -210,15 +210,20 @@ def mean_and_error(mean: float, error: float) -> tuple[str, str]:
     return without_plus(f"{mean:.{max(size + digits, 0)}e}"), without_plus(f"{error:.2g}")
 
 
-def short(value: float | None) -> str:
+def short(value: float | None, zeros: bool = False) -> str:
     """A number in a table.
+
+    zeros: whether zeros at its end are kept, as in a column of numbers of one kind.
 
     >>> short(0.1564142), short(2.0), short(1.2e-7), short(None), short(float("inf"))
     ('0.1564', '2', '1.2e-7', '', 'diverged')
+    >>> short(0.5, zeros=True)
+    '0.5000'
     """
     if value is None or math.isnan(value):
         return ""
-    return without_plus(f"{value:.4g}") if math.isfinite(value) else "diverged"
+    text = f"{value:#.4g}".rstrip(".") if zeros else f"{value:.4g}"
+    return without_plus(text) if math.isfinite(value) else "diverged"
 
 
 def without_plus(number: str) -> str:

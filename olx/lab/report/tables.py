@@ -50,7 +50,7 @@ def overview(best: Winners) -> Table | None:
     boards = scores.by_dataset(best)
     if len(boards) < 2:
         return None
-    cell = lambda *pair: short(best[pair].means["loss"]) if pair in best else ""
+    cell = lambda *pair: short(best[pair].means["loss"], zeros=True) if pair in best else ""
     rows = [
         [learner, f"{rank:.2f}", *(cell(dataset, learner) for dataset in boards)]
         for learner, rank in scores.ranking(best).items()
@@ -280,7 +280,10 @@ Confusions = dict[str, dict[str, Confusion]]  # by data set and learner
 
 
 def confusions(table: pa.Table) -> Confusions:
-    """The counts by data set and learner; fewest mistakes first."""
+    """The counts by data set and learner; fewest mistakes first.
+
+    A learner that was not counted in all seeds, since it diverged in some, is left out.
+    """
     rows: dict[str, dict[str, list[dict]]] = {}
     for row in table.to_pylist():
         rows.setdefault(row["dataset"], {}).setdefault(row["learner"], []).append(row)
@@ -290,6 +293,8 @@ def confusions(table: pa.Table) -> Confusions:
         names = {row[side]: row[f"{side}_name"] for side in ("truth", "predicted") for row in every}
         names = dict(sorted(names.items(), key=lambda item: (item[0] < 0, item[0])))  # -1 is last
         each = {learner: _confusion(own, names) for learner, own in learners.items()}
+        rounds = max(counts.table.sum() for counts in each.values())
+        each = {learner: own for learner, own in each.items() if own.table.sum() == rounds}
         found[dataset] = dict(sorted(each.items(), key=lambda item: item[1].mistakes.sum()))
     return found
 
