@@ -40,6 +40,10 @@ OPERATIONS = {
     ),
     "curves": lambda a, b, s: jnp.tanh(a) + jax.nn.sigmoid(s) * jnp.exp(-abs(b)) + jnp.sign(s),
     "gradients": lambda a, b, s: jax.grad(lambda w: losses.logistic(w @ b, 1.0))(a) * s,
+    "masks": lambda a, b, s: jnp.stack(
+        [jnp.where(mask, *both) for mask in (a == a, a != a, a > 0) for both in ((a, 2.0), (s, b))]
+    ),
+    "guards": lambda a, b, s: (1.0 + a) / jnp.where(a > 0, a, 1.0) + (a >= -0.2).astype(a.dtype),
     "whole numbers": lambda a, b, s: (
         a * (jnp.sum((a > 0).astype(int)) + s.astype(int)).astype(a.dtype)
     ),
