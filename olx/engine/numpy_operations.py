@@ -42,6 +42,7 @@ _REDUCTIONS = {  # of arrays
 _SAME = {"copy", "copy_p", "stop_gradient", "reduce_precision"}
 _MOVES = {"broadcast_in_dim", "reshape", "squeeze", "expand_dims", "transpose"}
 _SMALL = 256  # numbers of an array of one constant
+_EVEN = np.empty((), bool)  # what is like a test of a mask
 _KINDS = (np.float32, np.float64, np.bool_, np.int32, np.int64, np.uint32)
 
 
@@ -56,9 +57,6 @@ class Value(NamedTuple):
     shape: tuple[int, ...]
     plain: bool  # whether it is one number, in place of an array that holds it everywhere
     dtype: np.dtype
-
-
-_EVEN = Value("", (), True, np.dtype(bool))  # of what kind such a test is
 
 
 class Writer:
@@ -229,15 +227,16 @@ def _spread(writer: Writer, given: list[Value], out: Any) -> list[Value]:
 
 
 def _unless_even(writer: Writer, given: list[Value], text: str) -> str:
-    """The line of a choice entry by entry; it is not made where all entries come from one array.
+    """The line of a choice entry by entry, but for masks whose entries are all the same.
 
     Most masks are guards that all entries pass. To look at a mask takes a tenth of a choice.
     """
     which, no, yes = given
-    for one, rare in ((yes, 0), (no, 1)):
+    mask = f"{which.name}.tobytes()"  # of one byte per entry
+    for one, even in ((yes, f"0 not in {mask}"), (no, f"{mask}.count(0) == {{}}")):
         if not one.plain and one.shape == which.shape:
-            even = writer.add(f"{bytes([rare])!r} not in {which.name}.tobytes()", _EVEN, True)
-            return f"({one.name} if {even.name} else {text})"
+            test = writer.add(even.format(math.prod(which.shape)), _EVEN, True)
+            return f"({one.name} if {test.name} else {text})"
     return text
 
 

@@ -142,6 +142,13 @@ def test_a_result_shares_no_memory_with_an_argument():
         assert not np.shares_memory(seen, row)
 
 
+def test_any_byte_of_a_mask_but_zero_is_true():
+    given = np.array([2, 0, 255], np.uint8).view(bool), X[0, :3]
+    choose = lambda m, x: [jnp.where(m, 7.0, x), jnp.where(m, x, 7.0)]
+    seen = numpy_functions([choose], list(map(kind_of, given)), 0).calls[0](*given)
+    np.testing.assert_array_equal(seen, [[7.0, X[0, 1], 7.0], [X[0, 0], 7.0, X[0, 2]]])
+
+
 def test_a_print_is_not_lost():
     def noisy(x):
         jax.debug.print("{}", x)
