@@ -214,7 +214,10 @@ def measure_dictionaries(group: Group) -> None:
             lambda: OnlineClassifier(olx.linear(olx.ogd(0.1))),
             lambda: model(optim.SGD(0.1), intercept_lr=0.1),
         ),
-        "AdaGrad": (OnlineClassifier, lambda: model(optim.AdaGrad(0.1))),
+        "AdaGrad": (
+            lambda: OnlineClassifier(olx.linear(first_order.adagrad(0.1))),
+            lambda: model(optim.AdaGrad(0.1)),
+        ),
     }
     for width in (10, 50):
         drawn = np.random.default_rng(0).normal(size=(group.size(5000, 300), width))

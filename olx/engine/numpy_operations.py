@@ -41,6 +41,8 @@ _REDUCTIONS = {  # of arrays
 }  # fmt: skip
 _SAME = {"copy", "copy_p", "stop_gradient", "reduce_precision"}
 _MOVES = {"broadcast_in_dim", "reshape", "squeeze", "expand_dims", "transpose"}
+_SMALL = 256  # numbers of an array of one constant
+_EVEN = np.empty((), bool)  # what is like a test of a mask
 _KINDS = (np.float32, np.float64, np.bool_, np.int32, np.int64, np.uint32)
 
 
@@ -65,6 +67,7 @@ class Writer:
         self.names: dict[str, str] = {}  # of the variables, by their lines
         self.numbers: dict[str, Any] = {}  # constants, as they are written
         self.scaled: dict[str, tuple[Value, Value]] = {}  # products of a number and an array
+        self.spreads: dict[str, Value] = {}  # arrays of one constant
         self.held: dict[str, Any] = {"np": np, "math": math, "inf": math.inf, "nan": math.nan}
         self.held["integers"] = _integers
 
@@ -108,6 +111,13 @@ class Writer:
         text = f"np.full({value.shape}, {value.name}, np.{value.dtype})"
         return self.add(text, value, False).name
 
+    def spread(self, name: str, shape: tuple[int, ...], dtype: np.dtype) -> Value:
+        """The constant of this name as an array, which is made once."""
+        key = f"{name} {shape} {dtype}"
+        if key not in self.spreads:
+            self.spreads[key] = self.constant(np.full(shape, self.numbers[name], dtype))
+        return self.spreads[key]
+
     def function(self, arguments: str, lines: list[str], results: list[str]) -> Callable[..., list]:
         """The function of these lines that are needed for the results."""
         used = set(used_variables(lines, results))
@@ -135,9 +145,12 @@ def line(writer: Writer, equation: Any, given: list[Value]) -> Value:
     if name == "select_n" and len(given) == 3 and given[0].plain:
         return choice(writer, given[0], given[1], given[2], out)
     if name in _BOTH or (name in _APART and len(given) <= 3):
+        given = given if plain else _spread(writer, given, out)
         text = (_BOTH.get(name) or _APART[name][0 if plain else 1]).format(*_names(given))
         if not plain and name == "select_n" and all(one.plain for one in given[1:]):
             text += f".astype(np.{out.dtype})"  # NumPy takes Python numbers for float64
+        if name == "select_n" and not plain:
+            text = _unless_even(writer, given, text)
         text = _within(text, out, plain) if name in _GROW else text
         return writer.add(text, out, plain)
     one = given[0]
@@ -196,6 +209,35 @@ def _filling(writer: Writer, given: list[Value], out: Any) -> list[Value]:
     if not arrays or np.broadcast_shapes(*arrays) == out.shape:
         return given
     return [Value(writer.whole(one), one.shape, False, one.dtype) for one in given]
+
+
+def _spread(writer: Writer, given: list[Value], out: Any) -> list[Value]:
+    """The same arguments; small arrays for constants, beside arrays.
+
+    NumPy takes as long to read a Python number as for an operation on a small array.
+    """
+    if math.prod(out.shape) > _SMALL:
+        return given
+    of_two = len(given) == 2  # else the first may be a mask
+    kind = next(one.dtype for one in given if not one.plain) if of_two else out.dtype
+    return [
+        writer.spread(one.name, out.shape, kind) if one.name in writer.numbers else one
+        for one in given
+    ]
+
+
+def _unless_even(writer: Writer, given: list[Value], text: str) -> str:
+    """The line of a choice entry by entry, but for masks whose entries are all the same.
+
+    Most masks are guards that all entries pass. To look at a mask takes a tenth of a choice.
+    """
+    which, no, yes = given
+    mask = f"{which.name}.tobytes()"  # of one byte per entry
+    for one, even in ((yes, f"0 not in {mask}"), (no, f"{mask}.count(0) == {{}}")):
+        if not one.plain and one.shape == which.shape:
+            test = writer.add(even.format(math.prod(which.shape)), _EVEN, True)
+            return f"({one.name} if {test.name} else {text})"
+    return text
 
 
 def _like(one: Value, out: Any) -> Value:

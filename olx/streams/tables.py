@@ -38,7 +38,7 @@ from olx.streams.cells import (
     word_of,
 )
 from olx.streams.dates import date_features, part_names, parts_in
-from olx.streams.scales import SCALES, Scale, fit_scale, uneven_spreads
+from olx.streams.scales import ROWS, SCALES, Scale, fit_scale, uneven_spreads
 
 if TYPE_CHECKING:
     from narwhals.stable.v2 import DataFrame, Series
@@ -46,7 +46,6 @@ if TYPE_CHECKING:
 Values = np.ndarray | list[str]  # the numbers or the words of a column, without gaps
 Fill = str | float | Mapping[str, Level] | None
 LEVELS = 1000  # the largest number of words of a category
-_ROWS = 2048  # that are filled at a time, so that they stay in the cache
 
 
 @dataclasses.dataclass(frozen=True)
@@ -144,7 +143,8 @@ class Columns:
     def numbers_in(self, x: np.ndarray) -> tuple[list[str], np.ndarray]:
         """The names and the features of the columns of numbers, without words and dates."""
         plain = [not (one.levels or one.parts) for one in self.columns for _ in one.names]
-        return [name for name, own in zip(self.names, plain, strict=True) if own], x[:, plain]
+        names = [name for name, own in zip(self.names, plain, strict=True) if own]
+        return names, x if all(plain) else x[:, plain]
 
     def to_json(self) -> str:
         return json.dumps(dataclasses.asdict(self))
@@ -188,8 +188,8 @@ def features_of(
             )
         parts.append(code[:, None] == np.arange(len(place)))
     x = np.empty((len(parts[0]), sum(part.shape[1] for part in parts)))
-    for start in range(0, len(x), _ROWS):
-        rows = slice(start, start + _ROWS)
+    for start in range(0, len(x), ROWS):
+        rows = slice(start, start + ROWS)
         np.concatenate([part[rows] for part in parts], axis=1, out=x[rows])
     return x
 

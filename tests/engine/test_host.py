@@ -40,6 +40,10 @@ OPERATIONS = {
     ),
     "curves": lambda a, b, s: jnp.tanh(a) + jax.nn.sigmoid(s) * jnp.exp(-abs(b)) + jnp.sign(s),
     "gradients": lambda a, b, s: jax.grad(lambda w: losses.logistic(w @ b, 1.0))(a) * s,
+    "masks": lambda a, b, s: jnp.stack(
+        [jnp.where(mask, *both) for mask in (a == a, a != a, a > 0) for both in ((a, 2.0), (s, b))]
+    ),
+    "guards": lambda a, b, s: (1.0 + a) / jnp.where(a > 0, a, 1.0) + (a >= -0.2).astype(a.dtype),
     "whole numbers": lambda a, b, s: (
         a * (jnp.sum((a > 0).astype(int)) + s.astype(int)).astype(a.dtype)
     ),
@@ -136,6 +140,13 @@ def test_a_result_shares_no_memory_with_an_argument():
     ], 0)  # fmt: skip
     for seen in written.calls[0](row, 1.0):
         assert not np.shares_memory(seen, row)
+
+
+def test_any_byte_of_a_mask_but_zero_is_true():
+    given = np.array([2, 0, 255], np.uint8).view(bool), X[0, :3]
+    choose = lambda m, x: [jnp.where(m, 7.0, x), jnp.where(m, x, 7.0)]
+    seen = numpy_functions([choose], list(map(kind_of, given)), 0).calls[0](*given)
+    np.testing.assert_array_equal(seen, [[7.0, X[0, 1], 7.0], [X[0, 0], 7.0, X[0, 2]]])
 
 
 def test_a_print_is_not_lost():

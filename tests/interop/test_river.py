@@ -66,7 +66,8 @@ LEARNERS = {
 
 
 @pytest.mark.parametrize("name", LEARNERS)
-def test_it_plays_what_rollout_plays_while_features_come_and_go(name):
+def test_it_plays_what_rollout_plays_while_features_come_and_go(name, monkeypatch):
+    monkeypatch.setattr("olx.interop.river._rows._MOST", 16)  # rows, so that more must be learned
     learner, loss = LEARNERS[name], olx.losses.squared
     wanted, last = rollout(learner, loss, TARGET, np.zeros(6))
     model = OnlineRegressor(learner)
@@ -84,7 +85,9 @@ def lasts():
     return weight, rollout(learner, loss, SIGNS, np.zeros(6), weight=jnp.asarray(weight))[1]
 
 
-def test_rows_and_frames_with_weights_are_those_of_a_rollout(lasts):
+@pytest.mark.parametrize("most", [16, 256])
+def test_rows_and_frames_with_weights_are_those_of_a_rollout(lasts, most, monkeypatch):
+    monkeypatch.setattr("olx.interop.river._rows._MOST", most)
     weight, wanted = lasts
     one, many = OnlineClassifier(OGD), OnlineClassifier(OGD)
     frame = pandas.DataFrame(MATRIX, columns=NAMES)
@@ -209,6 +212,17 @@ def test_the_usual_classifier_has_a_smaller_loss_than_that_of_river():
         for model in (OnlineClassifier(), theirs)
     ]
     assert found[0] < found[1]
+
+
+def test_another_model_of_a_kind_is_not_traced():
+    predict = lambda hp, w, x: calls.append(1) or w @ x
+    update = lambda hp, w, told: w - 0.1 * told.grad * told.context
+    learner, calls = olx.Learner((), lambda hp, params: params, predict, update), []
+    for _ in range(2):
+        model, before = OnlineRegressor(learner), len(calls)
+        for x in ROWS[20:24]:
+            model.learn_one(x, model.predict_one(x) + 1.0)
+    assert len(calls) == before > 0
 
 
 def test_the_width_doubles():

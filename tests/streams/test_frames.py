@@ -12,7 +12,7 @@ import scipy.sparse
 
 from olx import streams
 from olx.streams import Columns, Features, from_dicts, from_examples, from_frame, from_loader
-from olx.streams.scales import Scale, fit_scale
+from olx.streams.scales import Scale, fit_scale, uneven_spreads
 
 PEOPLE = {
     "age": [20, 30, 40, 50],
@@ -208,6 +208,19 @@ def test_a_scale_is_kept_for_new_rows(kind):
         from_frame(table, "y")
     with pytest.raises(ValueError, match="scale must be one of none, rows"):
         from_frame(table, "y", scale="unit")
+
+
+@pytest.mark.parametrize("rows", [1, 2048, 5000])
+def test_the_spread_of_a_long_column_is_that_of_all_its_rows(rows):
+    x = np.random.default_rng(0).normal(size=(rows, 2)) * [1.0, 900.0] + 1e4
+    x[2048:, 1] *= 40.0  # later rows differ
+    ratio = x[:, 1].std() / (x[:, 0].std() or 1.0)
+    said = f"the spread of 'b' is {ratio:.1g} times that of 'a'"
+    assert uneven_spreads(["a", "b"], x) == (said if ratio > 1000 else "")
+    if ratio > 1000:
+        table = pd.DataFrame({"w": ["x", "y"] * 2500, "a": x[:, 0], "b": x[:, 1], "t": x[:, 0]})
+        with pytest.warns(UserWarning, match=re.escape(said)):
+            from_frame(table, "t")
 
 
 def test_one_message_says_what_is_wrong_with_all_columns():

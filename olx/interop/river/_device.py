@@ -10,6 +10,7 @@ few rounds before the first growth.
 """
 
 import copy
+import functools
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -64,9 +65,10 @@ class Programs(NamedTuple):
 
     packing: Packing  # of the state
     shape: tuple[int, ...]  # of the decision
+    action: Callable[[], PyTree]  # () -> shapes and dtypes of what the learner plays
     start: Callable[..., tuple]  # own -> state
     pair: Callable[..., tuple]  # (own, state, 2 rows) -> (state, scores)
-    block: Callable[..., tuple]  # (own, state, rows) -> state
+    block: Callable[..., tuple]  # (own, state, rows, how many of them) -> state
     many: Callable[..., Array]  # (own, state, rows) -> scores
 
 
@@ -96,7 +98,8 @@ def programs(own: Packing, shape: tuple[int, ...], labels: bool) -> Programs:
 
     vector = sum(int(np.prod(size, dtype=int)) for size, kind in own.kinds if _is_real(kind))
     others = tuple(jax.ShapeDtypeStruct(*kind) for kind in own.kinds if not _is_real(kind[1]))
-    held = packing_of(jax.eval_shape(begin, (jax.ShapeDtypeStruct((vector,), jnp.float64), others)))
+    given = jax.ShapeDtypeStruct((vector,), jnp.float64), others
+    held = packing_of(jax.eval_shape(begin, given))
 
     def start(numbers: tuple) -> tuple:
         return held.pack(jax.tree.map(jnp.asarray, begin(numbers)))
@@ -116,14 +119,16 @@ def programs(own: Packing, shape: tuple[int, ...], labels: bool) -> Programs:
         after = learn(numbers, state, rows[0])
         return after, score(numbers, after, rows[1])
 
-    def block(numbers: tuple, state: tuple, rows: Array) -> tuple:
-        step = lambda state, row: (learn(numbers, state, row), None)
-        return lax.scan(step, state, rows)[0]
+    def block(numbers: tuple, state: tuple, rows: Array, count: int) -> tuple:
+        return lax.fori_loop(0, count, lambda i, state: learn(numbers, state, rows[i]), state)
 
     def many(numbers: tuple, state: tuple, rows: Array) -> Array:
         return jax.vmap(lambda row: score(numbers, state, row))(rows)
 
-    return Programs(held, shape, jax.jit(start), jax.jit(pair), jax.jit(block), jax.jit(many))
+    row = jax.ShapeDtypeStruct((LEAD + shape[-1],), jnp.float64)
+    first = lambda numbers, row: score(numbers, start(numbers), row)
+    action = functools.cache(lambda: jax.eval_shape(first, given, row))
+    return Programs(held, shape, action, *map(jax.jit, (start, pair, block, many)))
 
 
 def _kind(leaf: Any) -> Any:
@@ -158,10 +163,10 @@ class Device:
         weight: Any = rows[:, 1]
         judge(self.needs, None, Rounds(rows[:, LEAD:], outcome, weight))
 
-    def learn(self, rows: np.ndarray) -> None:
-        """Play rounds; those of weight 0 change nothing."""
+    def learn(self, rows: np.ndarray, count: int) -> None:
+        """Play the first rows."""
         with jax.enable_x64(True):
-            self.state = self.programs.block(self.own, self.state, rows)
+            self.state = self.programs.block(self.own, self.state, rows, count)
             jax.block_until_ready(self.state)  # the caller may overwrite the rows
 
     def pair(self, rows: np.ndarray) -> np.ndarray:
@@ -189,9 +194,8 @@ class Device:
         before, now = self.programs, self._programs(width)
         with jax.enable_x64(True):
             if before is None:
-                zeros = np.zeros(now.shape)
-                state = first_state(self.learner, zeros)  # refuses a bad start
-                _check_action(self, state, zeros[(0,) * (zeros.ndim - 1)])
+                first_state(self.learner, np.zeros(now.shape))  # refuses a bad start
+                _check_action(self, now.action())
             fresh = now.start(self.own)
             old = self.state
             self.state = fresh if before is None else put(before.packing, now.packing, old, fresh)
@@ -242,9 +246,8 @@ class Device:
         self.programs: Any = self._programs(self.width) if self.width else None
 
 
-def _check_action(device: Device, state: PyTree, row: np.ndarray) -> None:
+def _check_action(device: Device, action: PyTree) -> None:
     """Refuse a learner that does not predict one score, or one per class."""
-    action = jax.eval_shape(device.learner.predict, state, row)
     seen = getattr(action, "shape", None)
     if seen is None or len(seen) != device.labels:
         wanted = "one score per class" if device.labels else "one score"
@@ -310,8 +313,8 @@ def _try_growth(packing: Packing, own: tuple, rows: int | None, labels: bool) ->
         seen = put(before.packing, now.packing, small, fresh), large
         if not all(jax.tree.leaves(jax.tree.map(_near, *seen))):
             return False
-        small = before.block(own, small, drawn[:, : LEAD + _WIDTHS[0]])
-        large = now.block(own, large, drawn)
+        small = before.block(own, small, drawn[:, : LEAD + _WIDTHS[0]], len(drawn))
+        large = now.block(own, large, drawn, len(drawn))
     scores = before.many(own, small, drawn[:, : LEAD + _WIDTHS[0]]), now.many(own, large, drawn)
     seen = put(before.packing, now.packing, small, fresh), large
     return all(jax.tree.leaves(jax.tree.map(_near, (seen[0], scores[0]), (seen[1], scores[1]))))

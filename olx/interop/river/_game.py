@@ -1,7 +1,7 @@
 """A learner that is played on dictionaries: rows wait in a queue until a score is asked for.
 
-`learn` writes a row into the queue. When it is full, the device plays it: one call per `_QUEUE`
-rows. A score needs the rows that wait. A short queue is learned by a `Lane`: functions of NumPy
+`learn` writes a row into the queue. When it is full, the device plays it in one call. A score needs
+the rows that wait. A few of them are learned by a `Lane`: functions of NumPy
 (`olx.engine.numpy_functions`), if there are some. The device learns these rows again when the queue
 is full, and its state is the one that counts: the lane starts from it anew, so rounding errors of
 the lane do not add up. Without a lane the device learns the queue; if one row waits, as in
@@ -36,11 +36,10 @@ from olx.engine.numpy_functions import (
 from olx.engine.numpy_operations import Unknown
 from olx.engine.round import feedback_of
 from olx.interop.river._device import LEAD, Device, own_of
-from olx.interop.river._rows import Layout, Table
+from olx.interop.river._rows import Table
 from olx.losses.score import ScoreLoss
 from olx.needs import refuse_breach
 
-_QUEUE = 64  # rows that are learned in one call
 _FEW = 16  # rows that the lane learns; the device is faster for more
 _LARGE = 1 << 13  # numbers of a state, for which a compiled program is faster
 
@@ -70,10 +69,10 @@ class Lane:
         self.held = [leaf.item() if np.ndim(leaf) == 0 else np.array(leaf) for leaf in leaves]
         self.shared = self.prepare(*self.held)
 
-    def play(self, table: Table, outcomes: list, waiting: int, at: int) -> float | None:
+    def play(self, table: Table, waiting: int, at: int) -> float | None:
         """The score of row `at` after the first `waiting` rows; None if it cannot be found."""
         try:
-            found = quietly(self._play, table.features, outcomes, waiting, at)
+            found = quietly(self._play, table.features, table.rows, waiting, at)
         except LEFT:
             found = math.nan
         if math.isfinite(found):
@@ -81,10 +80,10 @@ class Lane:
         self.forget()
         return None
 
-    def _play(self, features: list, outcomes: list, waiting: int, at: int) -> float:
+    def _play(self, features: list, rows: np.ndarray, waiting: int, at: int) -> float:
         held, shared, sign = self.held or [], self.shared, self.sign
         for i in range(self.done, waiting):
-            y = outcomes[i]
+            y = rows.item(i, 0)
             if sign is not None:
                 y = 1.0 if y == sign else -1.0
             held = self.learn(*held, y, features[i], *shared)
@@ -106,9 +105,8 @@ class RiverGame:
     ) -> None:
         """rows, labels: as in `Device`."""
         self.device = Device(learner, loss, rows, labels)
-        self.table = Table(intercept, _QUEUE + 1)
+        self.table = Table(intercept)
         self.waiting = 0
-        self.outcomes: list = [0.0] * _QUEUE  # of the rows that wait
         self.even = True  # whether the weights of all rows that wait are 1
         self.alone: tuple | None = None  # the learner, the loss and the sign of a lane
         self.lane: Lane | None = None
@@ -116,17 +114,16 @@ class RiverGame:
 
     def learn(self, x: Mapping, y: float, weight: float) -> None:
         """Put a row into the queue."""
-        table = self.table
-        layout = table.layouts.get(names := table.names(x)) or self.new_layout(x, names)
-        if self.waiting == _QUEUE:
+        if self.waiting == self.table.most:
             self.flush()
+        if not self.table.write(self.waiting, x, y, weight):
+            self._make_room(x)
+            self.table.write(self.waiting, x, y, weight)
         i = self.waiting
-        table.write(i, layout, x, y, weight)
         if weight != 1.0:
             self._check_weight(weight)
         if self.device.needs:
-            self.device.judge(table.rows[i : i + 1])
-        self.outcomes[i] = float(y)
+            self.device.judge(self.table.rows[i : i + 1])
         self.waiting = i + 1
 
     def learn_many(
@@ -135,8 +132,8 @@ class RiverGame:
         """Learn many rows, in their order."""
         self.layout(tuple(names))
         self.flush()
-        for begin in range(0, len(matrix), _QUEUE):
-            here = slice(begin, begin + _QUEUE)
+        for begin in range(0, len(matrix), self.table.most):
+            here = slice(begin, begin + self.table.most)
             count = len(outcomes[here])
             self.table.place(matrix[here], names)
             self.table.rows[:count, 0] = outcomes[here]
@@ -148,24 +145,26 @@ class RiverGame:
     def quick(self, x: Mapping) -> float | None:
         """The score of a learner that has a lane; None if the device must be asked."""
         table = self.table
-        layout = table.layouts.get(names := table.names(x)) or self.new_layout(x, names)
+        if not table.write(table.most, x, 0.0, 1.0):
+            self._make_room(x)
+            table.write(table.most, x, 0.0, 1.0)
         lane = self.lane or self._open()
         if lane is None or not self.even or self.waiting - lane.done > _FEW:
             return None
         if lane.held is None:
             lane.read(self.device.tree())
-        table.write(_QUEUE, layout, x, 0.0, 1.0)
-        return lane.play(table, self.outcomes, self.waiting, _QUEUE)
+        return lane.play(table, self.waiting, table.most)
 
     def score(self, x: Mapping) -> np.ndarray:
         """What the learner plays on a row, after all rows that wait."""
         table = self.table
-        layout = table.layouts.get(names := table.names(x)) or self.new_layout(x, names)
         if self.waiting > 1:
             self.flush()
+        if not table.write(1, x, 0.0, 0.0):
+            self._make_room(x)
+            table.write(1, x, 0.0, 0.0)
         if self.waiting == 0:
             table.rows[0, 1] = 0.0  # a round of weight 0 changes nothing
-        table.write(1, layout, x, 0.0, 0.0)
         found = self.device.pair(table.rows[:2])
         self._played()
         return self._checked(found)
@@ -174,11 +173,11 @@ class RiverGame:
         """What the learner plays on many rows."""
         self.layout(tuple(names))
         self.flush()
-        found = []
-        for begin in range(0, len(matrix), _QUEUE):
-            part = matrix[begin : begin + _QUEUE]
+        found, most = [], self.table.most
+        for begin in range(0, len(matrix), most):
+            part = matrix[begin : begin + most]
             self.table.place(part, names)
-            found.append(self.device.scores(self.table.rows[:_QUEUE])[: len(part)])
+            found.append(self.device.scores(self.table.rows[:most])[: len(part)])
         return self._checked(np.concatenate(found))
 
     def _checked(self, scores: np.ndarray) -> np.ndarray:
@@ -190,17 +189,16 @@ class RiverGame:
     def flush(self) -> None:
         """Learn the rows that wait."""
         if self.waiting:
-            self.table.rows[self.waiting : _QUEUE, 1] = 0.0
-            self.device.learn(self.table.rows[:_QUEUE])
+            self.device.learn(self.table.rows, self.waiting)
             self._played()
 
-    def new_layout(self, x: Mapping, names: tuple) -> Layout:
-        """The layout of the first row with these names."""
+    def _make_room(self, x: Mapping) -> None:
+        """Make room for the first row with its names."""
         self.table.refuse_kind(x)
-        return self.layout(names)
+        self.layout(tuple(x))
 
-    def layout(self, names: tuple) -> Layout:
-        """The layout of a row; makes room for new features."""
+    def layout(self, names: tuple) -> None:
+        """Make the layout of a row, and room for new features."""
         new = [name for name in names if name not in self.table.columns]
         width, room = self.table.width + len(new), self.device.width
         if width > room or room == 0:
@@ -210,7 +208,7 @@ class RiverGame:
             self.table.resize(self.device.width)
             self._close()
         self.table.add(new)
-        return self.table.layout(names)
+        self.table.add_layout(names)
 
     def reseat(self, learner: Learner, rows: int | None) -> None:
         """Go on with a learner of more classes."""
@@ -331,12 +329,12 @@ def _tried_functions(
     rows = table.rows
     rows[:, LEAD:] = np.random.default_rng(1).normal(size=(len(rows), device.width))
     rows[:, 0] = np.arange(len(rows)) % 2
-    rows[:, 1] = np.arange(len(rows)) < 4
+    rows[:, 1] = 1.0
     start = device.programs.start(device.own)
     lane, other = Lane(found, sign), Lane(found, sign)
     lane.read(device.tree(start))
-    other.read(device.tree(device.programs.block(device.own, start, rows[:-1])))
-    if lane.play(table, rows[:, 0].tolist(), 4, 5) is None or not lane.held or not other.held:
+    other.read(device.tree(device.programs.block(device.own, start, rows, 4)))
+    if lane.play(table, 4, 5) is None or not lane.held or not other.held:
         return None
     near = lambda one, two: np.allclose(one, two, rtol=1e-9, atol=1e-12)
     return found if all(map(near, lane.held, other.held)) else None

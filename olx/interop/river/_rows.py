@@ -10,7 +10,9 @@ import numpy as np
 from olx._refusal import RefusedType, RefusedValue
 from olx.interop.river._device import LEAD
 
-_MOST = 64  # layouts that are remembered
+_MOST = 256  # rows that wait at most,
+_WIDE = 1024, 64  # and from this many features on
+_LAYOUTS = 64  # that are remembered
 
 
 class Layout(NamedTuple):
@@ -29,9 +31,8 @@ class Table:
     no feature has are 0.
     """
 
-    def __init__(self, intercept: bool, height: int) -> None:
+    def __init__(self, intercept: bool) -> None:
         self.intercept = intercept
-        self.height = height
         self.columns: dict[Hashable, int] = {}  # by name
         self.resize(0)
 
@@ -46,8 +47,9 @@ class Table:
         return len(self.columns) + self.intercept
 
     def resize(self, width: int) -> None:
-        """Make room for rows of `width` features; the rows are forgotten."""
-        self.rows = np.zeros((self.height, LEAD + width))
+        """Make room for rows of `width` features that wait, and one more; all are forgotten."""
+        self.most = _MOST if width < _WIDE[0] else _WIDE[1]
+        self.rows = np.zeros((self.most + 1, LEAD + width))
         self.rows[:, LEAD : self.begin] = 1.0
         self.features = [row[LEAD:] for row in self.rows]  # views
         self.memory, self.stride = self.rows.data, self.rows.strides[0]
@@ -55,7 +57,7 @@ class Table:
 
     def __getstate__(self) -> dict[str, object]:
         """What a copy needs; there are no rows then that wait."""
-        fields = {name: vars(self)[name] for name in ("intercept", "height", "columns")}
+        fields = {name: vars(self)[name] for name in ("intercept", "columns")}
         return {**fields, "rows": self.rows.shape[1] - LEAD}
 
     def __setstate__(self, own: dict[str, Any]) -> None:
@@ -67,29 +69,23 @@ class Table:
         for name in names:
             self.columns[name] = self.begin + len(self.columns)
 
-    def names(self, x: Mapping) -> tuple:
-        """The names of the features of a row."""
-        try:
-            return tuple(x)
-        except TypeError:
-            self.refuse_kind(x)
-            raise
-
-    def layout(self, names: tuple) -> Layout:
-        """The layout of a row whose names all have columns."""
+    def add_layout(self, names: tuple) -> None:
+        """Keep the layout of a row whose names all have columns."""
         columns = [self.columns[name] for name in names]
         first = columns == list(range(self.begin, self.begin + len(columns)))
         pack = struct.Struct(f"{self.begin + len(columns)}d").pack_into if first else None
         end = self.begin + len(columns)
-        found = Layout(pack, np.array(columns, int), end, end < self.rows.shape[1])
-        if len(self.layouts) >= _MOST:
+        if len(self.layouts) >= _LAYOUTS:
             self.layouts.clear()
-        self.layouts[names] = found
-        return found
+        short = end < self.rows.shape[1]
+        self.layouts[names] = Layout(pack, np.array(columns, int), end, short)
 
-    def write(self, i: int, layout: Layout, x: Mapping, y: float, weight: float) -> None:
-        """Write row `i`; refuses what is not a finite number."""
+    def write(self, i: int, x: Mapping, y: float, weight: float) -> bool:
+        """Write row `i`; refuses what is not a finite number. Whether its names have a layout."""
         try:
+            layout = self.layouts.get(tuple(x))
+            if layout is None:
+                return False
             values = x.values()
             if not isfinite(sum(values) + y + weight):
                 self.refuse(x, y, weight)
@@ -98,7 +94,7 @@ class Table:
                 row[self.begin :] = 0.0
                 row[layout.columns] = list(values)
                 row[0], row[1] = y, weight
-                return
+                return True
             if self.intercept:
                 layout.pack(self.memory, i * self.stride, y, weight, 1.0, *values)
             else:
@@ -108,6 +104,7 @@ class Table:
             raise
         if layout.short:
             self.rows[i, layout.end :] = 0.0
+        return True
 
     def refuse_kind(self, x: object) -> None:
         """Refuse a row that is no mapping from names to numbers."""
