@@ -20,7 +20,7 @@ Length, arXiv:2406.06484, 2024; Yang, Kautz, Hatamizadeh, arXiv:2412.06464, 2024
 """
 
 import functools
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -28,122 +28,74 @@ from jax import lax
 from jaxtyping import Array, Float
 
 _BASE = 8  # rows that are solved one after the other
-
-
 _CHUNK = 64
 
 
 def chunk_of(tokens: int) -> int:
     """The length of a chunk for so many tokens."""
-    size = _BASE
-    while size < min(tokens, _CHUNK):
-        size *= 2
-    return size
+    return min(max(_BASE, 1 << (tokens - 1).bit_length()), _CHUNK)
 
 
 class Tokens(NamedTuple):
-    """What the tokens do to the state, each with a leading axis of chunks."""
+    """What the tokens of a chunk do to the state."""
 
-    keys: Float[Array, "n C dk"]
-    queries: Float[Array, "n C dk"]
-    free: Float[Array, "n C dv"]  # c
-    rate: Float[Array, "n C"]  # b
-    keep: Float[Array, "n C"] | None  # kappa; None if it is 1
+    keys: Float[Array, "C dk"]
+    queries: Float[Array, "C dk"]
+    free: Float[Array, "C dv"]  # c
+    rate: Float[Array, " C"]  # b
+    keep: Float[Array, " C"] | None  # kappa; None if it is 1
+
+
+def play_chunk(state: Float[Array, "dv dk"], here: Tokens) -> tuple[Array, Array]:
+    """The state after a chunk of C tokens and the outputs; C is a power of two times `_BASE`."""
+    k, q = here.keys, here.queries
+    gamma, ratio, left = _decays(here)
+    lower = here.rate[:, None] * ratio * jnp.tril(product(k, k.T), -1)
+    added = _solution(lower, here.free - here.rate[:, None] * gamma * product(k, state.T))
+    outputs = gamma * product(q, state.T) + product(ratio * jnp.tril(product(q, k.T)), added)
+    return gamma[-1] * state + product((left * added).T, k), outputs
 
 
 @jax.custom_vjp
-def play_chunks(state: Float[Array, "dv dk"], tokens: Tokens) -> tuple[Array, Array]:
-    """The last state, and the outputs with an axis of chunks; C is a power of two times `_BASE`."""
-    return lax.scan(_play, state, tokens)
+def _solution(lower: Float[Array, "C C"], right: Float[Array, "C dv"]) -> Float[Array, "C dv"]:
+    """The A with (I + `lower`) A = `right`; its backward pass uses the same inverse."""
+    return _forward(lower, right)[0]
 
 
-def _forward(state: Array, tokens: Tokens) -> tuple[tuple[Array, Array], tuple]:
-    def step(state: Array, here: Tokens) -> tuple[Array, tuple[Array, Array]]:
-        after, outputs = _play(state, here)
-        return after, (outputs, state)
-
-    last, (outputs, starts) = lax.scan(step, state, tokens)
-    return (last, outputs), (starts, tokens)
+def _forward(lower: Array, right: Array) -> tuple[Array, tuple[Array, Array]]:
+    inverse = inverse_of(lower)
+    added = product(inverse, right)
+    return added, (inverse, added)
 
 
-def _backward(kept: tuple, given: tuple[Array, Array]) -> tuple[Array, Tokens]:
-    step = lambda last, here: _play_back(last, *here)
-    return lax.scan(step, given[0], (*kept, given[1]), reverse=True)
+def _backward(kept: tuple[Array, Array], given: Array) -> tuple[Array, Array]:
+    inverse, added = kept
+    right = product(inverse.T, given)
+    return -product(right, added.T), right
 
 
-play_chunks.defvjp(_forward, _backward)
+_solution.defvjp(_forward, _backward)
 
 
-class _Chunk(NamedTuple):
-    """What both directions need of a chunk."""
-
-    gram: Array  # <k_t, k_s>, s < t
-    mixed: Array  # <q_t, k_s>, s <= t
-    gamma: Array | float
-    ratio: Array | float  # Gamma
-    left: Array | float  # the last row of Gamma
-    inverse: Array
-    seen: Array  # K W_0'
-    added: Array  # A
-
-
-def _solve(state: Array, here: Tokens) -> _Chunk:
-    k, q = here.keys, here.queries
-    gamma, ratio, left = (1.0, 1.0, 1.0) if here.keep is None else _decays(here.keep)
-    gram, mixed = jnp.tril(product(k, k.T), -1), jnp.tril(product(q, k.T))
-    inverse = inverse_of(here.rate[:, None] * ratio * gram)
-    seen = product(k, state.T)
-    added = product(inverse, here.free - _column(here.rate * gamma) * seen)
-    return _Chunk(gram, mixed, gamma, ratio, left, inverse, seen, added)
-
-
-def _play(state: Array, here: Tokens) -> tuple[Array, Array]:
-    c = _solve(state, here)
-    outputs = _column(c.gamma) * product(here.queries, state.T)
-    outputs += product(c.ratio * c.mixed, c.added)
-    return _last(c.gamma) * state + product((_column(c.left) * c.added).T, here.keys), outputs
-
-
-def _play_back(last: Array, state: Array, here: Tokens, outputs: Array) -> tuple[Array, Tokens]:
-    """The cotangents of the first state and of the tokens of a chunk, from those of its results."""
-    c, k, q, rate = _solve(state, here), here.keys, here.queries, here.rate
-    pulled = product(k, last.T)
-    added = product((c.ratio * c.mixed).T, outputs) + _column(c.left) * pulled
-    free = product(c.inverse.T, added)
-    lower = -jnp.tril(product(free, c.added.T), -1)  # of L
-    read = jnp.tril(product(outputs, c.added.T))  # of M
-    weighed, far = _column(c.gamma) * outputs, _column(rate * c.gamma) * free
-    gram, mixed = lower * rate[:, None] * c.ratio, read * c.ratio
-    keys = product(gram, k) + product(gram.T, k) + product(mixed.T, q)
-    keys += product(_column(c.left) * c.added, last) - product(far, state)
-    queries = product(weighed, state) + product(mixed, k)
-    along = jnp.sum(free * c.seen, 1)
-    rates = jnp.sum(lower * c.ratio * c.gram, 1) - c.gamma * along
-    before = _last(c.gamma) * last + product(weighed.T, q) - product(far.T, k)
-    keep = None
-    if here.keep is not None:
-        gamma = jnp.sum(outputs * product(q, state.T), 1) - rate * along
-        gamma = gamma.at[-1].add(jnp.sum(last * state))
-        ratio = lower * rate[:, None] * c.gram + read * c.mixed
-        own = jnp.sum(pulled * c.added, 1)
-        _, pull = jax.vjp(_decays, here.keep)
-        (keep,) = pull((gamma, ratio, own))
-    return before, Tokens(keys, queries, free, rates, keep)
-
-
-def _decays(keep: Float[Array, " C"]) -> tuple[Array, Array, Array]:
+def _decays(here: Tokens) -> tuple[Array, Array, Array]:
     """gamma, Gamma and its last row: products, not quotients, so that `keep` may be 0."""
-    n = keep.shape[0]
+    if here.keep is None:
+        one = jnp.ones((1, 1), here.rate.dtype)
+        return one, one, one
+    keep, n = here.keep, len(here.keep)
     later = jnp.tril(jnp.ones((n, n), bool), -1)
     ratio = jnp.tril(jnp.cumprod(jnp.where(later, keep[:, None], 1.0), 0))
-    return jnp.cumprod(keep), ratio, ratio[-1]
+    return jnp.cumprod(keep)[:, None], ratio, ratio[-1][:, None]
 
 
 def inverse_of(lower: Float[Array, "... C C"]) -> Float[Array, "... C C"]:
     """The inverse of I + `lower`, which is zero on and above the diagonal."""
     n = lower.shape[-1]
     if n <= _BASE:
-        return _substituted(lower)
+        one = jnp.broadcast_to(jnp.eye(n, dtype=lower.dtype), lower.shape)
+        return lax.linalg.triangular_solve(
+            lower, one, left_side=True, lower=True, unit_diagonal=True
+        )
     half = n // 2
     ends = jnp.stack([lower[..., :half, :half], lower[..., half:, half:]], -3)
     both = inverse_of(ends)
@@ -151,24 +103,6 @@ def inverse_of(lower: Float[Array, "... C C"]) -> Float[Array, "... C C"]:
     corner = -product(second, product(lower[..., half:, :half], first))
     top = jnp.concatenate([first, jnp.zeros_like(first)], -1)
     return jnp.concatenate([top, jnp.concatenate([corner, second], -1)], -2)
-
-
-def _substituted(lower: Array) -> Array:
-    """The same, row after row."""
-    eye = jnp.broadcast_to(jnp.eye(lower.shape[-1], dtype=lower.dtype), lower.shape)
-    rows = [eye[..., 0, :]]
-    for i in range(1, lower.shape[-1]):
-        terms = [lower[..., i, j, None] * row for j, row in enumerate(rows)]
-        rows.append(eye[..., i, :] - functools.reduce(jnp.add, terms))
-    return jnp.stack(rows, -2)
-
-
-def _column(numbers: Any) -> Any:
-    return numbers if isinstance(numbers, float) else numbers[:, None]
-
-
-def _last(numbers: Any) -> Any:
-    return numbers if isinstance(numbers, float) else numbers[-1]
 
 
 product = functools.partial(jnp.matmul, precision=lax.Precision.HIGHEST)

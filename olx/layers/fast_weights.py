@@ -29,6 +29,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax import lax
 from jax.interpreters.partial_eval import dce_jaxpr
 from jax.tree_util import Partial
 from jaxtyping import Array, Float, PyTree
@@ -57,7 +58,7 @@ class Tokens(NamedTuple):
     key: Float[Array, "T dk"]
     value: Float[Array, "T dv"]
     query: Float[Array, "T dk"]
-    weight: Float[Array, " T"] | None
+    weight: Float[Array, " T"]
     numbers: Numbers
 
 
@@ -94,7 +95,9 @@ class FastWeights:
 
         Batches and heads are axes of `jax.vmap`.
         """
-        return play(self, *_sequence(self, keys, values, queries, state, numbers, weights))
+        state, tokens = _sequence(self, (keys, values, queries), state, numbers, weights)
+        state, outputs = _FORMS[self.form(_zeros(tokens))](self, state, tokens)
+        return outputs, state
 
     def step(
         self,
@@ -108,11 +111,9 @@ class FastWeights:
     ) -> tuple[Float[Array, " dv"], PyTree]:
         """The output of one token and the next state, for decoding; arguments without an axis T."""
         each = lambda leaf: jnp.asarray(leaf)[None]
-        numbers = None if numbers is None else jax.tree.map(each, numbers)
-        weights = None if weight is None else each(weight)
-        given = _sequence(self, each(key), each(value), each(query), state, numbers, weights)
-        tokens = jax.tree.map(lambda leaf: leaf[0], given[1])
-        state, output = _round(self, given[0], tokens)
+        rows, *rest = jax.tree.map(each, ((key, value, query), numbers, weight))
+        state, tokens = _sequence(self, rows, state, *rest)
+        state, output = _round(self, state, jax.tree.map(lambda leaf: leaf[0], tokens))
         return output, state
 
     def init(self, params: Float[Array, "dv dk"]) -> PyTree:
@@ -129,8 +130,24 @@ class FastWeights:
         return matrix_predictor(self.learner, self.own_loss, params)
 
     def form(self, params: Float[Array, "dv dk"]) -> str:
-        """How sequences are played from `params`: "delta", "least squares" or "scan"."""
-        return _form(self, self.predictor(params), params)
+        """How sequences are played from `params`: "delta", "least squares" or "scan".
+
+        What the learner states decides, and whether its multiple of the key is affine in the score.
+        """
+        predictor = self.predictor(params)
+        adds = predictor.facts.adds
+        if predictor.facts.squares is not None:
+            return "least squares"
+        if not isinstance(adds, AddsContext | ShrinksAndAddsContext):
+            return "scan"
+        state = jax.eval_shape(predictor.init, params)
+        shapes = [leaf.shape for leaf in jax.tree.leaves(state)]
+        if getattr(adds, "score_fn", None) is not None or shapes != [params.shape]:
+            return "scan"
+        key, value = params[0], params[:, 0]
+        token = Tokens(key, value, key, jnp.ones((), key.dtype), {})
+        multiple = lambda score, layer, token: _multiple(layer, token, score)
+        return "delta" if is_affine(multiple, value, self, token) else "scan"
 
 
 @public
@@ -164,24 +181,11 @@ def fast_weights(learner: Learner, loss: Loss = squared) -> FastWeights:
     return FastWeights(learner, Partial(_total, as_tree(loss)), loss)
 
 
-def play(layer: FastWeights, state: PyTree, tokens: Tokens) -> tuple[Array, PyTree]:
-    """The outputs and the last state, in the form that fits."""
-    params = _zeros(tokens)
-    form = _form(layer, layer.predictor(params), params)
-    return _FORMS[form](layer, state, tokens)
-
-
 def _sequence(
-    layer: FastWeights,
-    keys: Any,
-    values: Any,
-    queries: Any,
-    state: PyTree,
-    numbers: Numbers | None,
-    weights: Any,
+    layer: FastWeights, rows: tuple[Any, ...], state: PyTree, numbers: Numbers | None, weights: Any
 ) -> tuple[PyTree, Tokens]:
     """The state and the tokens, in one dtype; refuses other shapes."""
-    keys, values, queries = map(jnp.asarray, (keys, values, queries))
+    keys, values, queries = map(jnp.asarray, rows)
     for name, each in (("keys", keys), ("values", values), ("queries", queries)):
         if each.ndim != 2 or not each.shape[0]:
             raise RefusedType(
@@ -198,7 +202,7 @@ def _sequence(
         dtype = jnp.result_type(float)
     if weights is not None and np.shape(weights) != lead:
         raise RefusedType(f"`weights` has shape {np.shape(weights)}; it must have {lead}.")
-    weights = None if weights is None else jnp.asarray(weights, dtype)
+    weights = jnp.ones(lead, dtype) if weights is None else jnp.asarray(weights, dtype)
     numbers = check_numbers(layer.learner, numbers, lead, dtype)
     keys, values, queries = (each.astype(dtype) for each in (keys, values, queries))
     tokens = Tokens(keys, values, queries, weights, numbers)
@@ -233,23 +237,6 @@ def _zeros(tokens: Tokens) -> Any:
     return np.zeros((tokens.value.shape[-1], tokens.key.shape[-1]), tokens.key.dtype)
 
 
-def _form(layer: FastWeights, predictor: Learner, params: Float[Array, "dv dk"]) -> str:
-    """The form for a predictor, from what it states and from what its multiple of the key is."""
-    if predictor.facts.squares is not None:
-        return "least squares"
-    adds = predictor.facts.adds
-    shrinks = isinstance(adds, ShrinksAndAddsContext)
-    if not shrinks and not (isinstance(adds, AddsContext) and adds.score_fn is None):
-        return "scan"
-    state = jax.eval_shape(predictor.init, params)
-    if [leaf.shape for leaf in jax.tree.leaves(state)] != [params.shape]:
-        return "scan"
-    key, value = params[0], params[:, 0]
-    token = Tokens(key, value, key, jnp.ones((), key.dtype), {})
-    multiple = lambda score, layer, token: _multiple(layer, token, score)
-    return "delta" if is_affine(multiple, value, layer, token) else "scan"
-
-
 def _player(layer: FastWeights, token: Tokens) -> Learner:
     """The predictor with the numbers of a token."""
     learner = with_numbers(layer.learner, token.numbers)
@@ -258,91 +245,78 @@ def _player(layer: FastWeights, token: Tokens) -> Learner:
 
 def _multiple(layer: FastWeights, token: Tokens, score: Float[Array, " dv"]) -> Array:
     """The multiple of the key that a learner with this score adds."""
-    player, weight = _player(layer, token), 1.0 if token.weight is None else token.weight
-    feedback = feedback_of(layer.loss, token.key, score, token.value, weight)
+    player = _player(layer, token)
+    feedback = feedback_of(layer.loss, token.key, score, token.value, token.weight)
     adds = player.facts.adds
-    assert isinstance(adds, AddsContext | ShrinksAndAddsContext)  # `_form` has checked
+    assert isinstance(adds, AddsContext | ShrinksAndAddsContext)  # `form` has checked
     return adds.coefficient_fn(player.hparams, feedback)
 
 
 def _terms(layer: FastWeights, token: Tokens) -> tuple[Array, Array, Array | None]:
     """c, b and kappa of a token; see `olx.layers.delta`."""
-    zero = jnp.zeros_like(token.value)
+    zero, counts = jnp.zeros_like(token.value), token.weight != 0
     multiple = lambda score: _multiple(layer, token, score)
     free, slope = jax.jvp(multiple, (zero,), (jnp.ones_like(zero),))
-    player, rate, keep = _player(layer, token), -slope[0], None
+    player, keep = _player(layer, token), None
     if isinstance(player.facts.adds, ShrinksAndAddsContext):
         keep = jnp.asarray(player.facts.adds.keep_fn(player.hparams, token.key), zero.dtype)
-    if token.weight is None:
-        return free, rate, keep
-    counts = token.weight != 0
-    keep = None if keep is None else jnp.where(counts, keep, 1.0)
-    return jnp.where(counts, free, 0.0), jnp.where(counts, rate, 0.0), keep
+        keep = jnp.where(counts, keep, 1.0)
+    return jnp.where(counts, free, 0.0), jnp.where(counts, -slope[0], 0.0), keep
 
 
-def _by_delta(layer: FastWeights, state: PyTree, tokens: Tokens) -> tuple[Array, PyTree]:
+def _by_delta(layer: FastWeights, state: PyTree, tokens: Tokens) -> tuple[PyTree, Array]:
     (start,), structure = jax.tree.flatten(state)
-    free, rate, keep = jax.vmap(lambda token: _terms(layer, token))(tokens)
-    n = len(tokens.key)
-    size = delta.chunk_of(n)
-    given = in_chunks(delta.Tokens(tokens.key, tokens.query, free, rate, None), size, 0.0)
-    given = given._replace(keep=in_chunks(keep, size, 1.0))
-    last, outputs = delta.play_chunks(start, given)
-    outputs = outputs.reshape(-1, outputs.shape[-1])[:n]
-    return outputs, jax.tree.unflatten(structure, [last])
+    terms = jax.vmap(lambda token: _terms(layer, token))(tokens)
+    given = delta.Tokens(tokens.key, tokens.query, *terms)
+    last, outputs = _by_chunks(delta.play_chunk, delta.chunk_of(len(tokens.key)), start, given)
+    return jax.tree.unflatten(structure, [last]), outputs
 
 
-def _by_least_squares(layer: FastWeights, state: PyTree, tokens: Tokens) -> tuple[Array, PyTree]:
-    ones = jnp.ones_like(tokens.key[:, 0])
-    weights = ones if tokens.weight is None else tokens.weight
-    forget = jax.vmap(lambda token: _forget(layer, token))(tokens)
-    forget = jnp.where(weights == 0, 1.0, ones * forget)
-    n, size = len(ones), least_squares.CHUNK
-    rows = least_squares.Tokens(tokens.key, tokens.value, tokens.query, weights, forget)
-    given = in_chunks(rows, size, 0.0)._replace(forget=in_chunks(forget, size, 1.0))
-    state, (margins, spreads) = least_squares.play_chunks(state, given)
-    margins = margins.reshape(-1, margins.shape[-1])[:n]
-    score = lambda token, *products: _score(layer, token, *products)
-    return jax.vmap(score)(tokens, margins, spreads.reshape(-1)[:n]), state
+def _by_least_squares(layer: FastWeights, state: PyTree, tokens: Tokens) -> tuple[PyTree, Array]:
+    squares = layer.predictor(_zeros(tokens)).facts.squares
+    assert squares is not None  # `form` has checked
+    hparams = lambda token: _player(layer, token).hparams
+    own = lambda token: jnp.asarray(squares.forget_fn(hparams(token)), token.key.dtype)
+    forget = jax.vmap(lambda token: jnp.where(token.weight == 0, 1.0, own(token)))(tokens)
+    given = least_squares.Tokens(*tokens[:4], forget)
+    state, products = _by_chunks(least_squares.play_chunk, least_squares.CHUNK, state, given)
+    score = lambda token, products: squares.score_fn(hparams(token), *products)
+    return state, jax.vmap(score)(tokens, products)
 
 
-def _forget(layer: FastWeights, token: Tokens) -> Array:
-    player = _player(layer, token)
-    assert player.facts.squares is not None  # `_form` has checked
-    return jnp.asarray(player.facts.squares.forget_fn(player.hparams), token.key.dtype)
-
-
-def _score(layer: FastWeights, token: Tokens, margin: Array, spread: Array) -> Array:
-    player = _player(layer, token)
-    assert player.facts.squares is not None  # `_form` has checked
-    return player.facts.squares.score_fn(player.hparams, margin, spread)
-
-
-def _by_scan(layer: FastWeights, state: PyTree, tokens: Tokens) -> tuple[Array, PyTree]:
+def _by_scan(layer: FastWeights, state: PyTree, tokens: Tokens) -> tuple[PyTree, Array]:
     step = lambda state, token: _round(layer, state, token)
-    segment = max(math.isqrt(len(tokens.key)), 1)
-    state, outputs = in_segments(step, state, tokens, segment)
-    return outputs, state
+    return in_segments(step, state, tokens, math.isqrt(len(tokens.key)))
 
 
 def _round(layer: FastWeights, state: PyTree, token: Tokens) -> tuple[PyTree, Array]:
     """The state after the round of a token, and the prediction for its query."""
-    player, weight = _player(layer, token), 1.0 if token.weight is None else token.weight
+    player = _player(layer, token)
     score = player.predict(state, token.key)
-    feedback = feedback_of(layer.loss, token.key, score, token.value, weight)
+    feedback = feedback_of(layer.loss, token.key, score, token.value, token.weight)
     state = player.update(state, feedback)
     return state, player.predict(state, token.query)
 
 
-def in_chunks(tokens: Any, size: int, end: float) -> Any:
-    """Leaves (T, ...) as (n, size, ...), filled with `end`."""
+def _by_chunks(play: Callable, size: int, state: PyTree, tokens: Any) -> tuple:
+    """The last state and the outputs of `play(state, chunk)`, one chunk of `size` after the other.
 
-    def cut(leaf: Array) -> Array:
-        short = [(0, -len(leaf) % size), *[(0, 0)] * (leaf.ndim - 1)]
+    The backward pass keeps one state per chunk and computes the chunk again. What fills up the last
+    chunk changes nothing: the last field of `tokens` gets factors of 1, the others get zeros.
+    """
+    length = len(tokens[0])
+
+    def cut(leaf: Array, end: float) -> Array:
+        short = [(0, -length % size), *[(0, 0)] * (leaf.ndim - 1)]
         whole = jnp.pad(leaf, short, constant_values=end)
         return whole.reshape(-1, size, *leaf.shape[1:])
 
-    return jax.tree.map(cut, tokens)
+    *terms, factors = tokens
+    chunks = [cut(leaf, 0.0) for leaf in terms], None if factors is None else cut(factors, 1.0)
+    play_again = jax.checkpoint(lambda state, chunk: play(state, type(tokens)(*chunk[0], chunk[1])))
+    state, outputs = lax.scan(play_again, state, chunks)
+    join = lambda leaf: leaf.reshape(-1, *leaf.shape[2:])[:length]
+    return state, jax.tree.map(join, outputs)
 
 
 def _total(loss: Callable[..., Array], score: Array, outcome: Array) -> Array:

@@ -10,8 +10,6 @@ learner, which does not shrink, do not hold, and none is carried.
 Yang, Kautz, Hatamizadeh, Gated Delta Networks, arXiv:2412.06464, 2024.
 """
 
-from typing import NamedTuple
-
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, PyTree
@@ -31,10 +29,6 @@ class ForgettingHparams:
     inner: Learner
 
 
-class ForgettingState(NamedTuple):
-    inner: PyTree
-
-
 @public
 def with_forgetting(inner: Learner, keep: Scalar) -> Learner:
     r"""Multiply the weights of `inner` by `keep` before each step.
@@ -46,13 +40,12 @@ def with_forgetting(inner: Learner, keep: Scalar) -> Learner:
     >>> import jax.numpy as jnp, olx
     >>> learner = with_forgetting(olx.ogd(1.0), keep=0.5)
     >>> rounds = olx.Rounds(jnp.eye(2), jnp.ones(2))
-    >>> olx.rollout(learner, olx.losses.squared, rounds, jnp.zeros(2)).state.inner.theta.tolist()
+    >>> olx.rollout(learner, olx.losses.squared, rounds, jnp.zeros(2)).state.theta.tolist()
     [0.5, 1.0]
     """
     check.instance("inner", inner, Learner)
     keep = check.between("keep", keep, 0.0, 1.0)
-    adds = inner.facts.adds
-    predictor = linear(inner) if isinstance(adds, AddsGradient) else inner
+    predictor = linear(inner) if isinstance(inner.facts.adds, AddsGradient) else inner
     adds = predictor.facts.adds
     if not isinstance(adds, AddsContext) or adds.score_fn is not None:
         raise RefusedType(
@@ -64,20 +57,19 @@ def with_forgetting(inner: Learner, keep: Scalar) -> Learner:
     return Learner(ForgettingHparams(keep, predictor), init, predict, update, facts, needs)
 
 
-def init(hp: ForgettingHparams, params: PyTree) -> ForgettingState:
-    return ForgettingState(hp.inner.init(params))
+def init(hp: ForgettingHparams, params: PyTree) -> PyTree:
+    return hp.inner.init(params)
 
 
-def predict(hp: ForgettingHparams, state: ForgettingState, context: PyTree) -> Array:
-    return hp.inner.predict(state.inner, context)
+def predict(hp: ForgettingHparams, state: PyTree, context: PyTree) -> Array:
+    return hp.inner.predict(state, context)
 
 
-def update(hp: ForgettingHparams, state: ForgettingState, feedback: Feedback) -> ForgettingState:
-    small = jax.tree.map(lambda leaf: hp.keep * leaf, state.inner)
+def update(hp: ForgettingHparams, state: PyTree, feedback: Feedback) -> PyTree:
+    small = jax.tree.map(lambda leaf: hp.keep * leaf, state)
     action = hp.inner.predict(small, feedback.context)
     value, grad = jax.value_and_grad(feedback.loss)(action)
-    seen = feedback._replace(action=action, value=value, grad=grad)
-    return ForgettingState(hp.inner.update(small, seen))
+    return hp.inner.update(small, feedback._replace(action=action, value=value, grad=grad))
 
 
 def _keep(hp: ForgettingHparams, context: PyTree) -> Array:

@@ -31,7 +31,6 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jax import lax
 from jaxtyping import Array, Float
 
 from olx import _numeric as safe
@@ -42,24 +41,17 @@ CHUNK = 8  # longer ones lose digits where the learner forgets fast
 
 
 class Tokens(NamedTuple):
-    """What the tokens teach, each with a leading axis of chunks."""
+    """What the tokens of a chunk teach."""
 
-    keys: Float[Array, "n C dk"]
-    values: Float[Array, "n C dv"]
-    queries: Float[Array, "n C dk"]
-    weights: Float[Array, "n C"]
-    forget: Float[Array, "n C"]
-
-
-def play_chunks(state: RankOneState, tokens: Tokens) -> tuple[RankOneState, tuple[Array, Array]]:
-    """The last state; the margins W_t q_t and the spreads q_t' P_t q_t, with an axis of chunks.
-
-    The backward pass keeps one state per chunk, and computes the chunk again.
-    """
-    return lax.scan(jax.checkpoint(_play_chunk), state, tokens)
+    keys: Float[Array, "C dk"]
+    values: Float[Array, "C dv"]
+    queries: Float[Array, "C dk"]
+    weights: Float[Array, " C"]
+    forget: Float[Array, " C"]
 
 
-def _play_chunk(start: RankOneState, here: Tokens) -> tuple[RankOneState, tuple[Array, Array]]:
+def play_chunk(start: RankOneState, here: Tokens) -> tuple[RankOneState, tuple[Array, Array]]:
+    """The state after a chunk of C tokens, the margins W_t q_t, and the spreads q_t' P_t q_t."""
     w, root, c = start.w, jnp.sqrt(start.scale) * start.root, here.weights
     gamma = jnp.cumprod(here.forget)
     size = safe.sqrt(c / gamma)[:, None]

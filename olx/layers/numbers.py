@@ -78,11 +78,9 @@ def _places(learner: Learner) -> dict[str, list[int]]:
 def _arguments(record: PyTree, before: tuple) -> Iterator[tuple[str, tuple]]:
     """The arguments of the call that made a record, and of those that made its parts."""
     call = getattr(record, "name", None)
-    if not isinstance(call, Call):
-        return
-    if call.arguments is None and isinstance(record, Learner):
-        call = call_of("learner", record)
-    yield from _of_call(record, call, before)
+    if isinstance(call, Call):
+        unnamed = call.arguments is None and isinstance(record, Learner)
+        yield from _of_call(record, call_of("learner", record) if unnamed else call, before)
 
 
 def _of_call(record: PyTree, call: Call, before: tuple) -> Iterator[tuple[str, tuple]]:

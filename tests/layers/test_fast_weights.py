@@ -12,7 +12,7 @@ from jax import lax
 import olx
 from olx.layers import fast_weights, with_forgetting
 
-T, DK, DV = 37, 5, 3
+T, DK, DV = 70, 5, 3  # more than one chunk of either form
 SQUARED, ALIGNED = olx.losses.squared, olx.losses.aligned
 
 
@@ -71,6 +71,34 @@ def test_ridge_regression_is_the_mesa_layer():
     assert layer.form(np.zeros((DV, DK))) == "least squares"
     outputs, _ = jax.jit(layer)(*rows)
     np.testing.assert_allclose(outputs, reference.mesa(*rows, 2.0), rtol=0, atol=1e-11)
+
+
+def test_a_step_of_normalized_lms_is_a_number_of_each_token():
+    *rows, _ = sequence()
+    rows[0] = 3 * rows[0]
+    etas = 0.7 / (0.1 + np.sum(rows[0] ** 2, 1))
+    outputs, _ = jax.jit(fast_weights(olx.ogd(1.0)))(*rows, numbers={"eta": etas})
+    expected = reference.normalized_lms(*rows, 0.7, 0.1)
+    np.testing.assert_allclose(outputs, expected, rtol=0, atol=1e-11)
+    whole, _ = jax.jit(fast_weights(olx.implicit(10.0, SQUARED)))(*rows)
+    expected = reference.normalized_lms(*rows, 1.0, 0.1)
+    np.testing.assert_allclose(whole, expected, rtol=0, atol=1e-11)
+
+
+def test_ridge_regression_is_arow_for_regression():
+    *rows, _ = sequence()
+    outputs, _ = jax.jit(fast_weights(olx.second_order.ridge(0.7)))(*rows)
+    expected = reference.arow_of_regression(*rows, 0.7)
+    np.testing.assert_allclose(outputs, expected, rtol=0, atol=1e-11)
+
+
+def test_passive_aggressive_regression_is_an_implicit_step():
+    loss = olx.losses.epsilon_insensitive(0.1)
+    layer = fast_weights(olx.implicit(0.3, loss), loss)
+    assert layer.form(np.zeros((DV, DK))) == "scan"
+    *rows, _ = sequence()
+    expected = reference.passive_aggressive_1_of_regression(*rows, 0.3, 0.1)
+    np.testing.assert_allclose(jax.jit(layer)(*rows)[0], expected, rtol=0, atol=1e-11)
 
 
 CASES = {
@@ -184,6 +212,45 @@ def test_decoding_continues_a_sequence(name):
     np.testing.assert_allclose(joined, whole, rtol=0, atol=1e-11)
 
 
+def test_the_backward_pass_keeps_one_state_per_chunk():
+    """A plain scan keeps T matrices of 16 x 16."""
+    draw = np.random.default_rng(0).normal(size=(3, 256, 16))
+    keys, values, queries = 0.1 * draw
+    for learner, chunk in ((olx.ogd(0.5), 64), (olx.second_order.ridge(1.0), 8)):
+        kept = jax.tree.leaves(jax.vjp(fast_weights(learner), keys, values, queries)[1])
+        states = [leaf.shape for leaf in kept if leaf.shape[-2:] == (16, 16) and leaf.ndim == 3]
+        assert {count for count, *_ in states} == {256 // chunk}
+        assert max(leaf.size for leaf in kept) <= max(256 * 16, 256 // chunk * 16 * 16)
+
+
+EXTREMES = {
+    "no step": (1.0, 0.0),
+    "tiny steps": (1.0, 1e-30),
+    "reflections": (1.0, 2.0),
+    "zero keys": (0.0, 1.0),
+    "keys that differ little": (1e-4, 1.0),
+}
+
+
+@pytest.mark.parametrize("name", EXTREMES)
+def test_chunks_at_extremes_are_the_plain_scan(name):
+    size, eta = EXTREMES[name]
+    keys, values, queries, keep = sequence()
+    keys = keys[0] + size * (keys - keys[0]) if name.startswith("keys") else size * keys
+    keep[::7] = 0
+    numbers = {"eta": np.full(T, eta), "keep": keep}
+    layer = fast_weights(with_forgetting(olx.ogd(1.0), 1.0))
+
+    def slopes(play):
+        score = lambda rows, numbers: jnp.sum(jnp.sin(play(layer, *rows, numbers=numbers)[0]))
+        return jax.jit(jax.grad(score, (0, 1)))((keys, values, queries), numbers)
+
+    plain = functools.partial(token_by_token, state=layer.init(jnp.zeros((DV, DK))))
+    pairs = zip(*map(_floats, (slopes(type(layer).__call__), slopes(plain))), strict=True)
+    for one, other in pairs:
+        np.testing.assert_allclose(one, other, rtol=0, atol=1e-11)
+
+
 def test_keys_that_repeat_cost_no_digits():
     """The inverse has entries of 0 and 1; the terms of its power series are as large as 1e17."""
     keys = np.tile(np.eye(1, DK, dtype=np.float32), (64, 1))
@@ -192,10 +259,17 @@ def test_keys_that_repeat_cost_no_digits():
     np.testing.assert_allclose(outputs, values, rtol=0, atol=1e-5)
 
 
+LOWERED = {
+    **{name: layer for name, (layer, _) in CASES.items()},
+    "adagrad": fast_weights(olx.first_order.adagrad(0.5)),
+}
+
+
 @pytest.mark.parametrize("platform", ["cuda", "tpu"])
-def test_gradients_of_heads_are_lowered_for_other_devices(platform):
-    layer, rows = fast_weights(olx.ogd(0.5)), [each[None] for each in sequence()[:3]]
-    score = lambda *rows: jnp.sum(jax.vmap(layer)(*rows)[0])
+@pytest.mark.parametrize("name", LOWERED)
+def test_gradients_of_heads_are_lowered_for_other_devices(name, platform):
+    rows = [each[None] for each in sequence()[:3]]
+    score = lambda *rows: jnp.sum(jax.vmap(LOWERED[name])(*rows)[0])
     lowered = jax.jit(jax.grad(score)).trace(*rows).lower(lowering_platforms=(platform,))
     assert "callback" not in lowered.as_text()
 

@@ -48,3 +48,35 @@ def mesa(keys, values, queries, lam):
         K, V = keys[: t + 1], values[: t + 1]
         outputs.append(V.T @ K @ np.linalg.solve(K.T @ K + np.eye(K.shape[1]) / lam, queries[t]))
     return np.array(outputs)
+
+
+def normalized_lms(keys, values, queries, mu, epsilon):
+    """Nagumo, Noda 1967: S_t = S_{t-1} + mu / (epsilon + |k_t|^2) (v_t - S_{t-1} k_t) k_t'."""
+    S, outputs = np.zeros((values.shape[1], keys.shape[1])), []
+    for k, v, q in zip(keys, values, queries, strict=True):
+        S = S + mu / (epsilon + k @ k) * np.outer(v - S @ k, k)
+        outputs.append(S @ q)
+    return np.array(outputs)
+
+
+def arow_of_regression(keys, values, queries, r):
+    """Vaits, Crammer 2011, AROWR: a Gaussian over each row with one covariance P, P_0 = I; the step
+    minimizes its divergence from the last one + ((v - mu k)^2 + k' P k) / (2 r)."""
+    P, S, outputs = np.eye(keys.shape[1]), np.zeros((values.shape[1], keys.shape[1])), []
+    for k, v, q in zip(keys, values, queries, strict=True):
+        S = S + np.outer(v - S @ k, P @ k) / (r + k @ P @ k)
+        P = np.linalg.inv(np.linalg.inv(P) + np.outer(k, k) / r)
+        outputs.append(S @ q)
+    return np.array(outputs)
+
+
+def passive_aggressive_1_of_regression(keys, values, queries, C, epsilon):
+    """Crammer et al. 2006, section 5: per row tau = min(C, loss / |k|^2), along sign(v - S k) k."""
+    S, outputs = np.zeros((values.shape[1], keys.shape[1])), []
+    for k, v, q in zip(keys, values, queries, strict=True):
+        residual = v - S @ k
+        loss = np.maximum(0, np.abs(residual) - epsilon)
+        tau = np.minimum(C, loss / (k @ k)) if k @ k > 0 else 0 * loss
+        S = S + np.outer(np.sign(residual) * tau, k)
+        outputs.append(S @ q)
+    return np.array(outputs)
