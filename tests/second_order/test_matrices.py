@@ -1,6 +1,7 @@
 """Learners with a full matrix against references in NumPy, direct solves, and each other."""
 
 import dataclasses
+import functools
 
 import jax
 import jax.numpy as jnp
@@ -279,31 +280,63 @@ def test_single_precision_stays_positive_definite_at_condition_one_million():
     assert np.linalg.eigvalsh(root @ root.T)[0] > 0
 
 
-def test_the_theorem_of_the_diagonal_rule_holds_on_hard_streams():
+STREAMS, LONG = 200, 60
+HARD = {
+    "diagonal arow": (losses.hinge, second_order.diagonal_arow_original, (-1, 2)),
+    "implicit, squared": (
+        losses.squared,
+        lambda a: second_order.implicit_newton(losses.squared, a),
+        (-2, 1),
+    ),
+    "implicit, logistic": (
+        losses.logistic,
+        lambda a: second_order.implicit_newton(losses.logistic, a),
+        (-2, 1),
+    ),
+}
+
+
+def uphill(learner):
+    """The same learner with a wrong sign."""
+
+    def update(hp, state, feedback):
+        new = learner.update_fn(hp, state, feedback)
+        return new._replace(w=2 * state.w - new.w)
+
+    return dataclasses.replace(learner, update_fn=update)
+
+
+@pytest.mark.parametrize("name", HARD)
+def test_a_theorem_holds_on_200_hard_streams_and_fails_for_a_wrong_sign(name):
     """Rows of many sizes; in half of the streams every label is against the score."""
-    draw, count, rounds = np.random.default_rng(6), 200, 60
-    sizes = 10.0 ** draw.uniform(-2, 2, (count, 1, D))
-    rows = sizes * draw.standard_t(3, (count, rounds, D))
-    labels = np.where(draw.random((count, rounds)) < 0.3, -1.0, 1.0)
-    against, points = np.arange(count) % 2 == 0, draw.normal(size=(3, D))
+    loss, make, powers = HARD[name]
+    draw = np.random.default_rng(6)
+    sizes = 10.0 ** draw.uniform(-2, 2, (STREAMS, 1, D))
+    rows = sizes * draw.standard_t(3, (STREAMS, LONG, D))
+    labels = np.where(draw.random((STREAMS, LONG)) < 0.3, -1.0, 1.0)
+    against, points = np.arange(STREAMS) % 2 == 0, draw.normal(size=(3, D))
+    numbers = 10.0 ** draw.uniform(*powers, STREAMS)
 
-    @jax.jit
-    @jax.vmap
-    def judge(r, rows, labels, against):
-        first, ask = (lambda _: jnp.zeros((), int)), (lambda stream, t: stream[0][t])
-        answer = lambda stream, t, score: (
-            jnp.where(stream[2] & (score != 0), -jnp.sign(score), stream[1][t]),
-            t + 1,
-        )
-        nature = olx.Adversary((rows, labels, against), losses.hinge, first, ask, answer)
-        learner = second_order.diagonal_arow_original(r)
-        run = olx.play(learner, nature, jnp.zeros(D), rounds, record=olx.record.trace)
-        proofs = jax.vmap(lambda u: olx.certify(learner, run, u)[0])(points)
-        return proofs.holds, proofs.tightness
+    @functools.partial(jax.jit, static_argnums=0)
+    def judge(change, *streams):
+        def alone(number, *stream):
+            first, ask = (lambda _: jnp.zeros((), int)), (lambda stream, t: stream[0][t])
+            answer = lambda stream, t, score: (
+                jnp.where(stream[2] & (score != 0), -jnp.sign(score), stream[1][t]),
+                t + 1,
+            )
+            nature, learner = olx.Adversary(stream, loss, first, ask, answer), change(make(number))
+            run = olx.play(learner, nature, jnp.zeros(D), LONG, record=olx.record.trace)
+            return jax.vmap(lambda u: olx.certify(learner, run, u)[0])(points)
 
-    holds, tightness = judge(10.0 ** draw.uniform(-1, 2, count), rows, labels, against)
-    assert np.all(holds)
-    assert np.max(tightness) > 0.9
+        return jax.vmap(alone)(*streams)
+
+    proof = judge(lambda learner: learner, numbers, rows, labels, against)
+    assert np.all(np.isfinite(proof.right))
+    assert np.all(proof.holds)
+    assert np.max(proof.tightness) > 0.9
+    wrong = judge(uphill, numbers, rows, labels, against)
+    assert np.mean(np.any(wrong.fails, axis=(1, 2))) > 0.3
 
 
 @needs("a9a.npz")
