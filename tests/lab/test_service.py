@@ -386,6 +386,17 @@ def test_a_full_disk_acknowledges_nothing(result, monkeypatch):
     assert models.read(result).about["rounds"] == 401
 
 
+def test_a_record_names_no_file_of_another_folder(result):
+    with served(result) as (client, _):
+        assert client.ask("/learn", GOOD)[0] == 200
+        assert client.ask("/save")[0] == 200
+    place = result / "learned" / "mine.ogd" / "record.json"
+    away = {"rounds": "../../models/mine.ogd", "state": "../../models/mine.ogd.olx"}
+    place.write_text(json.dumps(json.loads(place.read_text()) | away))
+    with pytest.raises(ValueError, match="is not what `olx learn` writes; move"):
+        models.read(result)
+
+
 def test_learning_a_file_is_a_run_over_both(result, played, tmp_path, capsys):
     found = rows(100)
     new = write(tmp_path / "new.csv", found)
