@@ -43,6 +43,8 @@ _FIXED = {
 }
 _LOOKS = {"__import__", "eval", "exec", "globals", "input", "open", "print", "vars"}
 _SMALL = 1 << 12  # bytes of an array, or entries of a list, that are compared in every call
+_MANY = 1 << 14  # numbers and objects that are compared in every call; else those inside objects
+_DEEP = 16  # objects inside each other that are looked into
 _CONSTANTS = (type(None), bool, int, float, complex, str, bytes, np.number, np.bool_, np.dtype)
 _ATTRIBUTES = ("LOAD_ATTR", "LOAD_METHOD")
 _COMPILED: Any = type(jax.jit(lambda: None))
@@ -69,6 +71,7 @@ class _Seen(dict[Any, Any]):
     """What was read, in its order."""
 
     strict = True
+    depth = 0  # of objects inside each other
 
     def leave(self) -> None:
         """Leave out what may change unseen."""
@@ -166,7 +169,7 @@ def _read(thing: object, seen: _Seen) -> None:
     """Add to `seen` what the thing is and what it reads."""
     if isinstance(thing, _CONSTANTS):
         seen[len(seen)] = type(thing), repr(thing)  # 1 equals True, and 0.0 equals -0.0
-    elif (parts := _fields(thing)) is not None and len(parts) <= _SMALL:
+    elif (parts := _fields(thing)) is not None and _is_small(parts, seen):
         for part in parts:
             _read(part, seen)
     elif isinstance(thing, set | frozenset) and len(thing) <= _SMALL:
@@ -178,6 +181,10 @@ def _read(thing: object, seen: _Seen) -> None:
         seen[key] = _Same(thing)
         if not _is_fixed(thing):
             _read_inside(thing, seen)
+
+
+def _is_small(parts: list, seen: _Seen) -> bool:
+    return len(parts) <= _SMALL and (seen.strict or len(parts) + len(seen) <= _MANY)
 
 
 def _read_inside(thing: Any, seen: _Seen) -> None:
@@ -259,11 +266,16 @@ def _read_attributes(thing: Any, seen: _Seen) -> None:
         _read(thing.__func__, seen)
         _read(thing.__self__, seen)
     deep = not isinstance(thing, ModuleType | jax.Array) and not _is_standard(type(thing))
+    deep = deep and len(seen) < _MANY and seen.depth < _DEEP
+    seen.depth += 1
     for name, value in _attributes(thing).items():
         if isinstance(value, _CONSTANTS):
             seen["of", id(thing), name] = type(value), repr(value)
         elif deep and not isinstance(value, ModuleType):
             _read(value, seen)
+        elif not isinstance(thing, ModuleType):
+            seen["of", id(thing), name] = _Same(value)
+    seen.depth -= 1
 
 
 def _attributes(thing: Any) -> dict[str, Any]:

@@ -185,8 +185,9 @@ def _record(folder: Path, file: str) -> Tree | None:
         return None
     record = store.text(place, _RECORD, json.loads)
     wanted = {"state", "base", *_KEPT}
-    name = f"{record.get('rounds')}.olx" if isinstance(record, dict) else ""
-    if not isinstance(record, dict) or set(record) != wanted or record["state"] != name:
+    rounds = record.get("rounds") if isinstance(record, dict) else None
+    known = isinstance(record, dict) and set(record) == wanted and type(rounds) is int
+    if not known or record["state"] != f"{rounds}.olx":  # no file of another folder
         raise ValueError(f"{place / _RECORD} is not what `olx learn` writes; move {place} away.")
     return record
 

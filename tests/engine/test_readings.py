@@ -12,6 +12,7 @@ import pytest
 from jax.tree_util import Partial
 
 import olx
+from olx._readings import visible_readings
 
 ROUNDS = olx.Rounds(np.eye(2), np.ones(2))
 START = jnp.zeros(2)
@@ -229,6 +230,20 @@ def test_kept_programs_see_a_change(driver, name):
     for scale, change in ((1.0, ""), (1.0, ""), (3.0, after)):
         exec(change, space)
         assert driver(space["loss"]) == scale
+
+
+def test_what_a_large_object_holds_is_compared_to_a_limit():
+    """A chain of objects and a large table are read in milliseconds; near parts by value."""
+    space = {}
+    chain = (
+        "class Node: pass\no = None\nfor i in range(3000):\n  n = Node()\n  n.next = o\n  o = n\n"
+    )
+    table = "o.table = {i: [float(i)] * 100 for i in range(3000)}\no.scale = 1.0\n"
+    exec(f"{chain}{table}def loss(a, y): return o.scale * (a - y) ** 2", space)
+    assert len(visible_readings([space["loss"]])) < 20_000
+    for scale in (1.0, 3.0):
+        space["o"].scale = scale
+        assert DRIVERS["run"](space["loss"]) == scale
 
 
 def test_predict_sees_a_change():

@@ -366,7 +366,8 @@ def test_no_acknowledged_row_is_lost_or_learned_twice(result):
         ends.append(taught_by_run(result, played, first).state)
     assert any(same(models.read(result).state, state) for state in ends)
     assert models.read(result).about["learned"]["learned"] == len(places)
-    assert not list((result / "learned" / "mine.ogd").glob("*.rows"))
+    logs = (result / "learned" / "mine.ogd").glob("*.rows")
+    assert not any(path.stat().st_size for path in logs)  # an empty one, if it died right then
 
 
 def test_a_log_ends_where_its_process_died(tmp_path):
@@ -400,6 +401,17 @@ def test_a_full_disk_acknowledges_nothing(result, monkeypatch):
         assert client.ask("/learn", GOOD)[0] == 503  # until it is started again
         assert client.ask("/predict", GOOD)[0] == 200
     assert models.read(result).about["rounds"] == 401
+
+
+def test_a_record_names_no_file_of_another_folder(result):
+    with served(result) as (client, _):
+        assert client.ask("/learn", GOOD)[0] == 200
+        assert client.ask("/save")[0] == 200
+    place = result / "learned" / "mine.ogd" / "record.json"
+    away = {"rounds": "../../models/mine.ogd", "state": "../../models/mine.ogd.olx"}
+    place.write_text(json.dumps(json.loads(place.read_text()) | away))
+    with pytest.raises(ValueError, match="is not what `olx learn` writes; move"):
+        models.read(result)
 
 
 def test_learning_a_file_is_a_run_over_both(result, played, tmp_path, capsys):

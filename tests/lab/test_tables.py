@@ -16,6 +16,7 @@ import olx.lab
 from olx import streams
 from olx.lab.config import ConfigError, read
 from olx.lab.data import Table, csv, digest, load
+from olx.lab.data.table import outcomes_from
 
 TEXT = """age,city,zip,buys
 20.5,Oslo,0123,no
@@ -189,6 +190,9 @@ def test_rows_of_numbers_have_a_record_too(tmp_path):
     assert iris.predictions(np.eye(3)).tolist() == [0, 1, 2]
     two = load(str(tmp_path / "a.npz"), binarize=[1, 6]).table
     assert two.predictions(np.array([-1.0, 1.0])).tolist() == ["not 1 or 6", "1 or 6"]
+    assert outcomes_from("new", two.labels, [1, 2.0, 6.0], [1, 6]).tolist() == [1, -1, 1]
+    with pytest.raises(ValueError, match="new holds the label '6' in row 1, and labels are numb"):
+        outcomes_from("new", two.labels, [1, "6"], [1, 6])
     (tmp_path / "b.csv").write_text("5,3,a\n6,2,b\n")
     bare = load(str(tmp_path / "b.csv")).table
     (tmp_path / "c.csv").write_text("5,3\n")  # no header, no labels

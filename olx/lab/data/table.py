@@ -214,6 +214,14 @@ def outcomes_from(
     found = [_plain(label) for label in (y.tolist() if isinstance(y, np.ndarray) else y)]
     if binarize is not None:
         chosen = chosen_labels(binarize)
+        are_words = {isinstance(label, str) for label in chosen}
+        for row, label in enumerate(found):
+            if isinstance(label, str) not in are_words:  # "1" would be another label than 1
+                kind = "words" if are_words == {True} else "numbers"
+                raise ValueError(
+                    f"{place} holds the label {label!r} in row {row}, and labels are {kind}, such "
+                    f"as {chosen[0]!r}; write all of them so."
+                )
         return np.array([1.0 if label in chosen else -1.0 for label in found])
     number_of = {label: i for i, label in enumerate(known.classes)}
     for row, label in enumerate(found):
