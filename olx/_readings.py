@@ -10,7 +10,8 @@ An array, an object or a closure can change without a trace. `readings_of` gives
 that reads one: `rollout` compiles such a game in every call. `visible_readings` gives what it sees,
 constants and small arrays of NumPy by value, also those in closures, in containers, in objects and
 in the classes of these, all else by identity: all other compiled functions, such as those of `run`
-and `predict`, are compiled again when it changes.
+and `predict`, are compiled again when it changes. So a function that changes what it reads, such
+as a list that counts its traces, is compiled in every call.
 
 Functions of JAX, NumPy and olx read nothing that changes.
 """

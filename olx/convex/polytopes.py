@@ -282,10 +282,15 @@ def _active_rows(rows: _Rows, v: Array) -> tuple[Array, Array]:
 
 
 def _on_rows(rows: _Rows, active: Array, v: Array) -> tuple[Array, Array]:
-    """The projection on the affine set of the active rows, and the multipliers of all rows."""
+    """The projection on the affine set of the active rows, and the multipliers of all rows.
+
+    The second of two steps takes away the rounding of the first, which is as large as `v`.
+    """
     inverse = jnp.linalg.pinv(jnp.where(active[:, None], rows.matrix, 0.0))
-    move = inverse @ jnp.where(active, rows.matrix @ v - rows.right, 0.0)
-    return v - move, inverse.T @ move
+    w = v
+    for _ in range(2):
+        w = w - inverse @ jnp.where(active, rows.matrix @ w - rows.right, 0.0)
+    return w, inverse.T @ (v - w)
 
 
 def _is_projection(rows: _Rows, v: Array, w: Array, multipliers: Array) -> Array:

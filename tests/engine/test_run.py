@@ -1,5 +1,6 @@
 """`olx.run` gives what `rollout` gives, and keeps what it is asked to keep."""
 
+import itertools
 import os
 import subprocess
 import sys
@@ -175,16 +176,16 @@ def test_a_loss_may_be_a_lambda():
 
 
 def test_a_step_size_is_not_a_new_program():
-    traced = []
+    traced = itertools.count()  # not a list: a changed list is a new program
 
     def counted(score, y):
-        traced.append(1)
+        next(traced)
         return (score - y) ** 2
 
     runs = [olx.run(olx.linear(olx.ogd(eta)), counted, head(LONG, 64), START) for eta in (0.1, 0.2)]
-    first = len(traced)
+    first = next(traced)
     runs += [olx.run(olx.linear(olx.ogd(0.3)), counted, head(LONG, 50), START)]
-    assert len(traced) == first
+    assert next(traced) == first + 1 > 1
     assert len({run.total for run in runs}) == 3
 
 

@@ -64,7 +64,8 @@ GAMES = {
         Mutant("opposite action", "one", 1.0, 0, 1.0): ("own_loss", "bounded_loss"),
     },
     "best rank": {
-        Mutant("opposite step", "again", 1.0, 0, 1.0): ("best_rank_regret", "lost_trace"),
+        Mutant("opposite step", "again", 1.0, 0, 1.0): ("best_rank_regret",),
+        Mutant("opposite step", "two", 1.0, 0, 1.0): ("lost_trace",),
     },
     "md euclidean": {
         Mutant("opposite loss", "again", 1.0, 0, 1.0): ("mirror_descent", "gradient_descent"),

@@ -13,6 +13,7 @@ ROWS, LABELS = RNG.normal(size=(T, D)), np.sign(RNG.normal(size=T))
 ROUNDS = olx.Rounds(ROWS, LABELS)
 W = RNG.normal(size=D)
 L1 = 0.3
+EPS = np.finfo(float).eps
 
 TABLE = {
     "adagrad": regularizers.adagrad(convex.l1(L1), 0.5, rate=0.7),
@@ -47,8 +48,8 @@ def reference(name, gradients, rows):
     if name == "constant":
         return np.sum(np.abs(W) ** 1.5) ** (2 / 1.5) / 2 / 0.5
     if name == "full_adagrad":
-        values, vectors = np.linalg.eigh(gradients.T @ gradients)
-        root = vectors * np.sqrt(np.maximum(values, 0)) @ vectors.T
+        _, values, vectors = np.linalg.svd(gradients, full_matrices=False)  # loses no digits
+        root = vectors.T * values @ vectors
         return W @ (0.5 * np.eye(D) + root) @ W / 2
     if name == "growing":
         return t**0.25 * square / 2
@@ -81,4 +82,7 @@ def test_its_potential_is_the_closed_form(name):
         gradients = np.asarray(slopes[:t])[:, None] * ROWS[:t]
         wanted = reference(name, gradients, ROWS[: t + 1])
         seen = TABLE[name].at(stats, jnp.asarray(ROWS[t])).potential(jnp.asarray(W))
-        np.testing.assert_allclose(seen, wanted, rtol=1e-10)
+        # A sum of squares without full rank has an eigenvalue of 0 up to rounding, of which the
+        # root is taken.
+        lost = name == "full_adagrad" and 0 < t < D
+        np.testing.assert_allclose(seen, wanted, rtol=D * EPS**0.5 if lost else 1e-10)
