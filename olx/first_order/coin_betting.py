@@ -251,7 +251,7 @@ class COCOBState(NamedTuple):
 
 @public
 def cocob(alpha: Scalar = 100.0) -> Learner:
-    """COCOB-Backprop, starting from `params`; it has no step size.
+    """COCOB-Backprop, starting from `params`; it has no step size, and losses may have any unit.
 
     alpha: positive; the paper uses 100 for all problems.
 
@@ -262,7 +262,7 @@ def cocob(alpha: Scalar = 100.0) -> Learner:
     [0.0, -0.5, -1.0, -1.875]
     """
     alpha = check.positive("alpha", alpha)
-    facts = Facts(coordinates=Separable(keeps_decision=True))
+    facts = Facts(coordinates=Separable(keeps_decision=True), scale_free=True)
     return Learner(COCOBHparams(alpha), cocob_init, cocob_predict, cocob_update, facts=facts)
 
 

@@ -22,7 +22,7 @@
     theorems = ["mirror_descent"]           # to check; all of the learner if left out
 
     [[learners]]
-    name = "boost"                          # learners inside learners are tables as well
+    name = "boost"                          # learners inside learners are tables; several, a list
     inner = { name = "adagrad", eta = 0.5, linear = true }
     rule = { name = "online_bbm" }
     key = 0                                 # of random draws, which differ between seeds

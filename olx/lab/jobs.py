@@ -142,6 +142,8 @@ def fill_in(arguments: Mapping[str, object], classes: int, features: int) -> Tre
     def fill(value: object) -> Any:
         if isinstance(value, Mapping):
             return {key: fill(each) for key, each in value.items()}
+        if isinstance(value, list):
+            return [fill(each) for each in value]
         return known[value] if isinstance(value, str) and value in known else value
 
     return fill(arguments)

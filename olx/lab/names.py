@@ -263,6 +263,8 @@ def _call(
 def _value(where: str, given: Any, hint: object, lift: Lift | None) -> Any:
     if hint == Loss or Loss in typing.get_args(hint):
         return make(where, given, *LOSS)
+    if isinstance(given, list) and (member := _member(hint)):
+        return tuple(_value(f"{where}.{i}", one, member, lift) for i, one in enumerate(given))
     kinds = tuple(kind for kind in typing.get_args(hint) or (hint,) if isinstance(kind, type))
     objects = tuple(kind for kind in kinds if is_own(kind))
     if objects and isinstance(given, objects):  # made from the data
@@ -296,6 +298,14 @@ def _value(where: str, given: Any, hint: object, lift: Lift | None) -> Any:
     if kinds == (int,) and not isinstance(given, int | Tracer):
         raise ConfigError(f"{where}: expected a whole number, got {given!r}.")
     return given
+
+
+def _member(hint: object) -> type | None:
+    """X, for an argument that takes a tuple[X, ...] of things that are named, such as learners."""
+    for kind in (hint, *typing.get_args(hint)):
+        if typing.get_origin(kind) is tuple and isinstance(first := typing.get_args(kind)[0], type):
+            return first if is_own(first) else None
+    return None
 
 
 def _to_try(where: str, given: object) -> str:

@@ -74,7 +74,8 @@ def average(inner: Learner, weights: Scalar | Process = 1.0) -> Learner:
     needs = lift_needs(INNER, inner)
     theorems = lift_theorems(INNER, inner)
     alone = _keeps_decision(inner) and hparams.weights.separable
-    facts = Facts(coordinates=Separable(keeps_decision=True) if alone else None)
+    coordinates = Separable(keeps_decision=True) if alone else None
+    facts = Facts(coordinates=coordinates, scale_free=inner.facts.scale_free)
     return Learner(hparams, init, predict, update, facts=facts, needs=needs, theorems=theorems)
 
 

@@ -14,11 +14,12 @@ from stored import FOLDER, needs
 import olx
 from olx import losses
 from olx.convex import sets
-from olx.first_order import erfi_betting, freegrad, ons_betting, pistol
+from olx.first_order import cocob, erfi_betting, freegrad, ons_betting, pistol
 from olx.first_order.erfi_betting import RULE as ERFI
 from olx.first_order.freegrad import RULE as FREEGRAD
 from olx.first_order.pistol import RULE as PISTOL
 from olx.frameworks.betting import Rule
+from olx.testing.scale import check_scale
 
 T, D, STREAMS = 120, 2, 200
 BETTORS = {
@@ -116,6 +117,17 @@ def test_the_theorem_of_a_scale_free_learner_holds_and_fails_for_a_wrong_sign(na
     assert np.max(proof.left / proof.published, where=proof.published > 0, initial=0) > 0.2
     wrong = proofs(uphill(learner), hard_streams(), comparators)
     assert np.mean(np.any(wrong.fails, axis=-1)) > 0.3
+
+
+ANY_UNIT = BETTORS | {name: learner for name, (learner, _) in FREE.items()}
+ANY_UNIT |= {"cocob": cocob(), "mean": olx.meta.average(cocob())}
+
+
+@pytest.mark.parametrize("name", ANY_UNIT)
+def test_the_unit_of_the_losses_does_not_matter(name):
+    rounds = jax.tree.map(lambda leaf: leaf[4], hard_streams())
+    assert ANY_UNIT[name].facts.scale_free
+    check_scale(ANY_UNIT[name], pull, rounds, np.full(D, 0.5))
 
 
 @dataclasses.dataclass

@@ -10,12 +10,14 @@ import pytest
 
 import olx
 from olx.core import Learner
+from olx.first_order import freegrad
 from olx.lab import config, names
 from olx.lab.config import ConfigError
 from olx.lab.data import Dataset
-from olx.lab.jobs import first_decision, grid_points, learner_job
+from olx.lab.jobs import fill_in, first_decision, grid_points, learner_job
 from olx.lab.prepare import DataCache, prepare
 from olx.lab.tasks.task import TASKS
+from olx.meta import add_learners, direction_and_magnitude
 
 DATA = """
 [[data]]
@@ -214,6 +216,22 @@ def test_a_learner_made_of_learners():
     text["inner"] = {"name": "ogd", "linear": True, "grid": {"eta": [0.1, 0.2]}}
     experts = names.make("", text, Learner).hparams.experts
     assert experts.hparams.inner.hparams.eta.hparams.tolist() == [0.1, 0.2]
+
+
+def test_a_list_of_learners():
+    nested = {"name": "direction_and_magnitude", "magnitude": "freegrad"}
+    made = names.make("", {"name": "add_learners", "inner": ["freegrad", nested]}, Learner)
+    wanted = freegrad(), direction_and_magnitude(freegrad())
+    assert jax.tree.leaves(made) == jax.tree.leaves(add_learners(wanted))
+    ogd = {"name": "ogd", "eta": 0.1, "linear": True}
+    text = {"name": "mix", "mixer": "ml_poly", "inner": [ogd, {"name": "vaw", "a": 2.0}]}
+    assert len(names.make("", text, Learner).hparams.experts) == 2
+    filled = fill_in({"inner": ["freegrad", {"name": "a", "n": "classes"}]}, 3, 2)
+    assert filled == {"inner": ["freegrad", {"name": "a", "n": 3}]}
+    with pytest.raises(ConfigError, match=r"x\.inner\.1: there is no learner called 'freegrat'"):
+        names.make("x", {"name": "add_learners", "inner": ["freegrad", "freegrat"]}, Learner)
+    with pytest.raises(ConfigError, match=r"x\.inner\.0: expected the name of a learner, got 3"):
+        names.make("x", {"name": "add_learners", "inner": [3, "freegrad"]}, Learner)
 
 
 BROKEN = {
