@@ -20,7 +20,7 @@ from olx._refusal import RefusedType
 from olx.certificate import Certificate
 from olx.facts import Refresh
 from olx.needs import PARTS, Need
-from olx.theorem import Theorem
+from olx.theorem import ZERO, Theorem, first_sums
 
 
 def _same(hparams: PyTree, state: PyTree, feedback: object) -> PyTree:
@@ -146,34 +146,31 @@ def lift_theorem(view: WrapperView, one: Theorem) -> Theorem:
     `view.beyond_fn`, of (hparams, feedback, its feedback), says what the action that was played
     costs beyond that one: 0 for the right learner. It is added to the left side.
     """
-    init, add, sides = (Partial(part, view, one) for part in (_init, _add, _sides))
-    return Theorem(one.name, one.source, init, add, sides, sequence=one.sequence)
+    bound = (_init, one.init_fn), (_add, one.add_fn), (_sides, one.sides_fn)
+    parts = (Partial(lifted, view, function) for lifted, function in bound)
+    return Theorem(one.name, one.source, *parts, sequence=one.sequence)
 
 
-def _init(view: WrapperView, one: Theorem, hparams: PyTree, state: PyTree, u: PyTree) -> PyTree:
-    inner = view.inner(hparams).hparams
-    account = one.init_fn(inner, view.inner_state(state), u)
-    if view.beyond_fn is None:
-        return account
-    left = jax.eval_shape(lambda: one.sides_fn(inner, account, u).left)
-    return account, jnp.zeros((), left.dtype)
+def _init(view: WrapperView, init_fn: Partial, hparams: PyTree, state: PyTree, u: PyTree) -> PyTree:
+    account = init_fn(view.inner(hparams).hparams, view.inner_state(state), u)
+    return account if view.beyond_fn is None else (account, first_sums(ZERO, (u, state)))
 
 
-def _add(view: WrapperView, one: Theorem, hparams, account, state, feedback, u) -> PyTree:
+def _add(view: WrapperView, add_fn: Partial, hparams, account, state, feedback, u) -> PyTree:
     inner, own = view.inner(hparams).hparams, view.feedback_fn(hparams, state, feedback)
     if view.beyond_fn is None:
-        return one.add_fn(inner, account, view.inner_state(state), own, u)
+        return add_fn(inner, account, view.inner_state(state), own, u)
     account, beyond = account
     more = view.beyond_fn(hparams, feedback, own).astype(beyond.dtype)
-    return one.add_fn(inner, account, view.inner_state(state), own, u), beyond + more
+    return add_fn(inner, account, view.inner_state(state), own, u), beyond + more
 
 
 def _sides(
-    view: WrapperView, one: Theorem, hparams: PyTree, account: PyTree, u: PyTree
+    view: WrapperView, sides_fn: Partial, hparams: PyTree, account: PyTree, u: PyTree
 ) -> Certificate:
     inner = view.inner(hparams).hparams
     if view.beyond_fn is None:
-        return one.sides_fn(inner, account, u)
+        return sides_fn(inner, account, u)
     account, beyond = account
-    sides = one.sides_fn(inner, account, u)
+    sides = sides_fn(inner, account, u)
     return dataclasses.replace(sides, left=sides.left + beyond)

@@ -1,9 +1,10 @@
 """A learner that evaluates the theorems of another learner while it plays.
 
-It plays the same actions. Its state is the state of the learner and one ledger per theorem. So
+It plays the same actions. Its state is the state of the learner and a ledger of the theorems. So
 every driver can evaluate theorems, and needs memory only for the state and the rounds it keeps.
 """
 
+import dataclasses
 from typing import NamedTuple
 
 from jaxtyping import PyTree
@@ -25,7 +26,7 @@ class TheoremHparams:
 
 class TheoremState(NamedTuple):
     inner: PyTree
-    ledgers: tuple[Ledger, ...]
+    ledger: Ledger
 
 
 def with_theorems(inner: Learner, theorems: tuple[Theorem, ...], u: PyTree) -> Learner:
@@ -37,9 +38,7 @@ def with_theorems(inner: Learner, theorems: tuple[Theorem, ...], u: PyTree) -> L
 
 def init(hp: TheoremHparams, params: PyTree) -> TheoremState:
     state = hp.inner.init(params)
-    return TheoremState(
-        state, tuple(start(one, hp.inner.hparams, state, hp.u) for one in hp.theorems)
-    )
+    return TheoremState(state, start(hp.theorems, hp.inner.hparams, state, hp.u))
 
 
 def predict(hp: TheoremHparams, state: TheoremState, context: PyTree) -> PyTree:
@@ -47,11 +46,11 @@ def predict(hp: TheoremHparams, state: TheoremState, context: PyTree) -> PyTree:
 
 
 def update(hp: TheoremHparams, state: TheoremState, feedback: Feedback) -> TheoremState:
-    given = hp.theorems, hp.inner.hparams, state.ledgers, state.inner, feedback, hp.u
-    ledgers = advance(*given)
-    return TheoremState(without_refresh(hp.inner).update(state.inner, feedback), ledgers)
+    given = hp.theorems, hp.inner.hparams, state.ledger, state.inner, feedback, hp.u
+    ledger = advance(*given)
+    return TheoremState(without_refresh(hp.inner).update(state.inner, feedback), ledger)
 
 
 def sides(state: TheoremState, feedback: Feedback) -> tuple[Certificate, ...]:
     """Both sides of every theorem, from the state after a round; for `record`."""
-    return tuple(ledger.sides for ledger in state.ledgers)
+    return tuple(dataclasses.replace(one, so_far=None) for one in state.ledger.sides)

@@ -10,6 +10,7 @@ import pytest
 import olx
 from olx import experts, losses, mirrors, schedules
 from olx.convex import sets
+from olx.engine.with_theorems import with_theorems
 from olx.experts.drifting_game import drifting_game
 from olx.trace_checks import ITS_OWN
 
@@ -240,6 +241,52 @@ def test_theorems_with_the_same_account_compute_it_once():
     olx.certify(learner, losses.hinge, rounds, ZEROS, ZEROS, theorems=own[:1])
     assert len(traced) == 2 * calls
     assert proofs["at 1.0"].right[-1] * 2 == proofs["at 2.0"].right[-1]
+
+
+def test_lifted_theorems_share_an_account_and_totals_are_read_from_the_last_state():
+    """A lift binds the functions of a theorem, and no theorem.
+
+    `keep.totals` records nothing in a round.
+    """
+    traced = []
+
+    def add(hp, account, state, feedback, u):
+        traced.append(1)
+        return account + feedback.value
+
+    sides = lambda hp, total, u: olx.Certificate(total, total, total)
+    first = lambda hp, state, u: jnp.zeros(())
+    own = tuple(olx.Theorem(f"number {k}", "mine", first, add, sides) for k in (1, 2))
+    learner = olx.linear(olx.ogd(0.1).carrying(*own))
+    about = learner.theorems[-2:]
+    assert [one.name for one in about] == ["number 1", "number 2"]
+    for inner, theorems, accounts in (
+        (learner, about, 1),
+        (olx.linear(olx.ogd(0.1)), None, 2),
+    ):
+        state = with_theorems(inner, theorems or inner.theorems, ZEROS).init(ZEROS)
+        assert len(state.ledger.accounts) == accounts
+    olx.certify(learner, losses.hinge, olx.Rounds(ROWS, LABELS), ZEROS, ZEROS, theorems=about)
+    calls = len(traced)
+    olx.certify(learner, losses.hinge, olx.Rounds(ROWS, LABELS), ZEROS, ZEROS, theorems=about[:1])
+    assert len(traced) == 2 * calls
+
+
+@pytest.mark.parametrize("many", [False, True])
+def test_totals_are_those_of_the_last_round(many, monkeypatch):
+    learner = olx.classification.perceptron()
+    if many:
+        learner = olx.batch(lambda eta: olx.linear(olx.ogd(eta)), eta=np.array([0.1, 0.2, 0.3]))
+    game = learner, losses.hinge, [olx.Rounds(ROWS[:9], LABELS[:9]), olx.Rounds(ROWS, LABELS)]
+    every = olx.certify(*game, ZEROS, TRUTH, keep=olx.keep.every(1), progress=False)
+    monkeypatch.setattr("olx.engine.certify.sides", None)  # what a round would record
+    totals = olx.certify(*game, ZEROS, TRUTH, keep=olx.keep.totals, progress=False)
+    last = lambda leaf: np.asarray(leaf)[..., -1:]
+    for one, other in zip(totals, every, strict=True):
+        assert one.at.tolist() == [9 + T]
+        jax.tree.map(
+            lambda a, b: np.testing.assert_allclose(a, last(b), rtol=1e-12, atol=1e-12), one, other
+        )
 
 
 def test_what_is_no_stream_of_r_of_k_is_no_violation():
