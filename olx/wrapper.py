@@ -18,7 +18,7 @@ from jaxtyping import PyTree
 from olx._pytree import pytree, static
 from olx._refusal import RefusedType
 from olx.certificate import Certificate
-from olx.facts import Refresh
+from olx.facts import Decision, Refresh
 from olx.needs import PARTS, Need
 from olx.theorem import ZERO, Theorem, first_sums
 
@@ -132,6 +132,33 @@ def _sums(view: WrapperView, inner: Any, state: PyTree) -> PyTree:
 def _refreshed(view: WrapperView, inner: Any, state: PyTree, sums: PyTree) -> PyTree:
     new = inner.facts.refresh.apply_fn(inner.hparams, view.inner_state(state), sums)
     return view.with_inner_state(state, new)
+
+
+def lift_decision(view: WrapperView, inner: Any) -> Decision | None:
+    """The decision of `inner`, for a wrapper that plays its actions."""
+    own = inner.facts.decision
+    if own is None:
+        return None
+    decide, act = _OfInner(view, _decided), _OfInner(view, _played)
+    return Decision(decide, act, _PartOfInner(view, own.part_fn))
+
+
+class _PartOfInner(NamedTuple):
+    """A function of the state of the wrapped learner, as a function of that of the wrapper."""
+
+    view: WrapperView
+    part_fn: Callable[[PyTree], PyTree]
+
+    def __call__(self, state: PyTree) -> PyTree:
+        return self.part_fn(self.view.inner_state(state))
+
+
+def _decided(view: WrapperView, inner: Any, state: PyTree) -> PyTree:
+    return inner.facts.decision.decision_fn(inner.hparams, view.inner_state(state))
+
+
+def _played(view: WrapperView, inner: Any, w: PyTree, context: PyTree) -> PyTree:
+    return inner.facts.decision.action_fn(inner.hparams, w, context)
 
 
 def lift_theorems(view: WrapperView, inner: Any) -> tuple[Theorem, ...]:

@@ -14,7 +14,7 @@ from olx.certificate import Certificate
 from olx.core import Feedback, Learner, without_refresh
 from olx.facts import Facts
 from olx.theorem import Ledger, Theorem, advance, start
-from olx.wrapper import INNER, lift_needs, lift_refresh
+from olx.wrapper import INNER, lift_decision, lift_needs, lift_refresh
 
 
 @pytree
@@ -32,7 +32,8 @@ class TheoremState(NamedTuple):
 def with_theorems(inner: Learner, theorems: tuple[Theorem, ...], u: PyTree) -> Learner:
     """Play `inner` and evaluate `theorems` against the comparator `u`."""
     hparams = TheoremHparams(inner, theorems, u)
-    facts, needs = Facts(refresh=lift_refresh(INNER, inner)), lift_needs(INNER, inner)
+    facts = Facts(refresh=lift_refresh(INNER, inner), decision=lift_decision(INNER, inner))
+    needs = lift_needs(INNER, inner)
     return Learner(hparams, init, predict, update, facts=facts, needs=needs)
 
 
