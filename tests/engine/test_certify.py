@@ -244,7 +244,7 @@ def test_theorems_with_the_same_account_compute_it_once():
 
 
 def test_lifted_theorems_share_an_account_and_totals_are_read_from_the_last_state():
-    """A lift binds the functions of a theorem, and no theorem.
+    """A lift binds the functions of a theorem, and no theorem; lemmas of `dual_ascent` are joined.
 
     `keep.totals` records nothing in a round.
     """
@@ -263,6 +263,8 @@ def test_lifted_theorems_share_an_account_and_totals_are_read_from_the_last_stat
     for inner, theorems, accounts in (
         (learner, about, 1),
         (olx.linear(olx.ogd(0.1)), None, 2),
+        (olx.classification.balanced_winnow(0.3), None, 1),
+        (olx.classification.perceptron(), None, 2),
     ):
         state = with_theorems(inner, theorems or inner.theorems, ZEROS).init(ZEROS)
         assert len(state.ledger.accounts) == accounts
