@@ -25,7 +25,7 @@ from olx.engine.game import game_of, peek
 from olx.engine.numbers import numbers_of
 from olx.engine.round import Recorder
 from olx.engine.sparse_layout import dense
-from olx.engine.with_theorems import sides, with_theorems
+from olx.engine.with_theorems import same_player, sides, with_theorems
 from olx.frameworks.lift import find_inner
 from olx.keep import Keep, totals
 from olx.streams.sparse_rows import SparseRows
@@ -160,7 +160,7 @@ def replayed(
     asked: the theorems; for a batch every leaf has a leading axis of learners.
     """
     kind = jnp.result_type(*jax.tree.leaves(params))
-    u = jax.tree.map(lambda leaf: jnp.asarray(leaf, kind), finite(u))
+    given, u = u, jax.tree.map(lambda leaf: jnp.asarray(leaf, kind), finite(u))
     first, rounds = peek(rounds)
     if isinstance(first.context, SparseRows):
         rounds = dense(rounds)
@@ -170,7 +170,7 @@ def replayed(
         numbers = numbers_of(player, loss, check_batch, stacked=True)
     else:
         check_game(learner, loss)
-        player = with_theorems(learner, asked, u)
+        player = same_player(learner, asked, u, given)
         numbers = numbers_of(player, loss, _any_game)
     game = game_of("certify", numbers, rounds, params, recorder)
     done = execute(game, Options(keep, progress))

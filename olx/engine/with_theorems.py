@@ -7,8 +7,10 @@ every driver can evaluate theorems, and needs memory only for the state and the 
 import dataclasses
 from typing import NamedTuple
 
+import jax
 from jaxtyping import PyTree
 
+from olx._cache import Recent
 from olx._pytree import pytree
 from olx.certificate import Certificate
 from olx.core import Feedback, Learner, without_refresh
@@ -35,6 +37,25 @@ def with_theorems(inner: Learner, theorems: tuple[Theorem, ...], u: PyTree) -> L
     facts = Facts(refresh=lift_refresh(INNER, inner), decision=lift_decision(INNER, inner))
     needs = lift_needs(INNER, inner)
     return Learner(hparams, init, predict, update, facts=facts, needs=needs)
+
+
+_PLAYERS: Recent[tuple[PyTree, Learner]] = Recent()
+
+
+def same_player(inner: Learner, theorems: tuple[Theorem, ...], u: PyTree, given: PyTree) -> Learner:
+    """The same learner for the same objects, of which the engine then remembers its first state.
+
+    given: the comparator as the caller gave it; `u` are its arrays in the dtype of the game.
+    """
+    leaves, kinds = jax.tree.leaves(given), [leaf.dtype for leaf in jax.tree.leaves(u)]
+    if not all(isinstance(leaf, jax.Array) for leaf in leaves):  # others may change
+        return with_theorems(inner, theorems, u)
+    ids = tuple(map(id, (inner, *theorems, *leaves)))
+    key = ids, jax.tree.structure(given), *kinds
+    kept = _PLAYERS.get(key)
+    if kept is None:  # with the objects, so that no `id` is used again
+        kept = _PLAYERS.put(key, (leaves, with_theorems(inner, theorems, u)))
+    return kept[1]
 
 
 def init(hp: TheoremHparams, params: PyTree) -> TheoremState:

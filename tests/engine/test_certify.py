@@ -10,7 +10,7 @@ import pytest
 import olx
 from olx import experts, losses, mirrors, schedules
 from olx.convex import sets
-from olx.engine.with_theorems import with_theorems
+from olx.engine.with_theorems import same_player, with_theorems
 from olx.experts.drifting_game import drifting_game
 from olx.trace_checks import ITS_OWN
 
@@ -272,6 +272,19 @@ def test_lifted_theorems_share_an_account_and_totals_are_read_from_the_last_stat
     calls = len(traced)
     olx.certify(learner, losses.hinge, olx.Rounds(ROWS, LABELS), ZEROS, ZEROS, theorems=about[:1])
     assert len(traced) == 2 * calls
+
+
+def test_a_player_is_remembered_for_the_same_arrays_and_others_may_change():
+    learner, rounds, u = olx.linear(olx.ogd(0.1)), olx.Rounds(ROWS, LABELS), TRUTH.copy()
+    fixed = jnp.asarray(u)
+    again = [same_player(learner, learner.theorems, fixed, fixed) for _ in range(2)]
+    assert again[0] is again[1]
+    assert again[0] is not same_player(learner, learner.theorems, fixed, jnp.asarray(2 * u))
+    play = lambda u: olx.certify(learner, losses.hinge, rounds, ZEROS, u)[0].left
+    first = play(u)
+    u *= 2
+    np.testing.assert_array_equal(play(u), play(jnp.asarray(2 * TRUTH)))
+    assert np.any(play(u) != first)
 
 
 @pytest.mark.parametrize("many", [False, True])
