@@ -173,31 +173,33 @@ def lift_theorem(view: WrapperView, one: Theorem) -> Theorem:
     `view.beyond_fn`, of (hparams, feedback, its feedback), says what the action that was played
     costs beyond that one: 0 for the right learner. It is added to the left side.
     """
-    bound = (_init, one.init_fn), (_add, one.add_fn), (_sides, one.sides_fn)
-    parts = (Partial(lifted, view, function) for lifted, function in bound)
-    return Theorem(one.name, one.source, *parts, sequence=one.sequence)
+    # Theorems of one account must stay so: its functions bind nothing else of the theorem.
+    fold = Theorem("", "", one.init_fn, one.add_fn, one.add_fn)
+    init, add = Partial(_init, view, fold), Partial(_add, view, fold)
+    sides = Partial(_sides, view, one)
+    return Theorem(one.name, one.source, init, add, sides, sequence=one.sequence)
 
 
-def _init(view: WrapperView, init_fn: Partial, hparams: PyTree, state: PyTree, u: PyTree) -> PyTree:
-    account = init_fn(view.inner(hparams).hparams, view.inner_state(state), u)
+def _init(view: WrapperView, one: Theorem, hparams: PyTree, state: PyTree, u: PyTree) -> PyTree:
+    account = one.init_fn(view.inner(hparams).hparams, view.inner_state(state), u)
     return account if view.beyond_fn is None else (account, first_sums(ZERO, (u, state)))
 
 
-def _add(view: WrapperView, add_fn: Partial, hparams, account, state, feedback, u) -> PyTree:
+def _add(view: WrapperView, one: Theorem, hparams, account, state, feedback, u) -> PyTree:
     inner, own = view.inner(hparams).hparams, view.feedback_fn(hparams, state, feedback)
     if view.beyond_fn is None:
-        return add_fn(inner, account, view.inner_state(state), own, u)
+        return one.add_fn(inner, account, view.inner_state(state), own, u)
     account, beyond = account
     more = view.beyond_fn(hparams, feedback, own).astype(beyond.dtype)
-    return add_fn(inner, account, view.inner_state(state), own, u), beyond + more
+    return one.add_fn(inner, account, view.inner_state(state), own, u), beyond + more
 
 
 def _sides(
-    view: WrapperView, sides_fn: Partial, hparams: PyTree, account: PyTree, u: PyTree
+    view: WrapperView, one: Theorem, hparams: PyTree, account: PyTree, u: PyTree
 ) -> Certificate:
     inner = view.inner(hparams).hparams
     if view.beyond_fn is None:
-        return sides_fn(inner, account, u)
+        return one.sides_fn(inner, account, u)
     account, beyond = account
-    sides = sides_fn(inner, account, u)
+    sides = one.sides_fn(inner, account, u)
     return dataclasses.replace(sides, left=sides.left + beyond)

@@ -34,7 +34,7 @@ from olx.frameworks import primal_dual
 from olx.frameworks.accounts import value_at
 from olx.frameworks.ascents.base import Ascent, Problem, always
 from olx.frameworks.lift import dot, size_of_dot
-from olx.frameworks.mistakes import hinge_sides, on_hinge
+from olx.frameworks.mistakes import add_hinge, hinge_mistakes, on_hinge
 from olx.frameworks.primal_dual import Account, DualAscentHparams, DualAscentState
 from olx.losses.classes import class_rows
 from olx.losses.margin import margin, mistaken, tie_if_rounding
@@ -86,7 +86,7 @@ def dual_ascent(
     corollaries = map(_beside_dual, primal_dual.regret_theorems(hparams))
     inequality = _beside_dual(primal_dual.primal_dual_inequality)
     theorems = (inequality, weak_duality, sandwich, *corollaries)
-    theorems += (hinge_mistakes,) if on_hinge(hparams) else ()
+    theorems += (_beside_dual(hinge_mistakes),) if on_hinge(hparams) else ()
     theorems = theorems if ascent.rises else (weak_duality,)
     return Learner(hparams, init, predict, update, facts=facts, needs=needs, theorems=theorems)
 
@@ -196,17 +196,10 @@ sandwich = Theorem(
 )
 
 
-def _hinge_sides(hp: DualAscentHparams, account: DualAccount, u: PyTree) -> Certificate:
-    return hinge_sides(hp, account.lemma, account.count, account.unit, u)
-
-
-hinge_mistakes = Theorem(
-    "hinge_mistakes", "Shalev-Shwartz 2007, (2.1)", open_account, add_round, _hinge_sides
-)
-
-
 def _beside_dual(one: Theorem) -> Theorem:
-    """A theorem about the account of the lemma, with the account that the others have."""
+    """A theorem about the lemma, or what is counted beside it, with the account of the others."""
+    if one.add_fn.func is add_hinge:  # which is the lemma, `count` and `unit`
+        return Theorem(one.name, one.source, open_account, add_round, one.sides_fn)
     if one.add_fn.func is not primal_dual.add_round:
         return one
     sides = Partial(_lemma_sides, one.sides_fn)

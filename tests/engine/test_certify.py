@@ -1,5 +1,6 @@
 """What a certificate says where the conditions of its theorem break, and about weighted rounds."""
 
+import dataclasses
 import functools
 
 import jax
@@ -12,6 +13,7 @@ from olx import experts, losses, mirrors, schedules
 from olx.convex import sets
 from olx.engine.with_theorems import same_player, with_theorems
 from olx.experts.drifting_game import drifting_game
+from olx.frameworks import mistakes, primal_dual
 from olx.trace_checks import ITS_OWN
 
 T, D = 12, 3
@@ -285,6 +287,19 @@ def test_a_player_is_remembered_for_the_same_arrays_and_others_may_change():
     u *= 2
     np.testing.assert_array_equal(play(u), play(jnp.asarray(2 * TRUTH)))
     assert np.any(play(u) != first)
+
+
+def test_a_joined_account_gives_the_certificates_of_the_theorems_alone():
+    """Models that were saved with an account per theorem go on to be certified."""
+    learner, rounds = olx.classification.balanced_winnow(0.3), olx.Rounds(ROWS, LABELS)
+    alone = primal_dual.primal_dual_inequality, primal_dual.lipschitz, mistakes.hinge_mistakes
+    stored = dataclasses.replace(learner, theorems=alone)
+    games = [(one, losses.hinge, rounds, ZEROS, TRUTH / 9) for one in (learner, stored)]
+    joined, apart = (olx.certify(*game, progress=False) for game in games)
+    for one in apart:
+        for name in ("left", "right", "scale", "published"):
+            wanted = getattr(joined[one.name], name)
+            np.testing.assert_allclose(getattr(one, name), wanted, rtol=1e-12, atol=1e-12)
 
 
 @pytest.mark.parametrize("many", [False, True])
