@@ -25,7 +25,7 @@ LEARNERS: dict[str, tuple[olx.Learner, Callable]] = {
     "AdaGrad": (olx.linear(first_order.adagrad(0.1)), HINGE),
     "RDA": (olx.linear(first_order.rda(0.1, convex.l1(1e-3))), LOG),
     "EG+-": (olx.linear(first_order.signed_exponentiated_gradient(0.1)), LOG),
-    "coin betting": (olx.linear(first_order.coin_betting()), LOG),
+    "coin betting": (olx.linear(first_order.coin_betting(4.0)), LOG),
     "Perceptron": (classification.perceptron(), HINGE),
     "PA-I": (classification.passive_aggressive_1(0.1), HINGE),
     "balanced Winnow": (classification.balanced_winnow(1.0), HINGE),

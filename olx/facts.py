@@ -178,6 +178,10 @@ class Refresh:
         return self.apply_fn(hparams, state, self.sums(hparams, state))
 
 
+def _all(state: PyTree) -> PyTree:
+    return state
+
+
 @dataclasses.dataclass(frozen=True)
 class Decision:
     """A learner that maps its state to a decision, and plays by the decision alone.
@@ -189,6 +193,7 @@ class Decision:
 
     decision_fn: Callable[..., PyTree]  # (hparams, state) -> w
     action_fn: Callable[..., PyTree]  # (hparams, w, context) -> action
+    part_fn: Callable[[PyTree], PyTree] = _all  # state -> the part that `decision_fn` reads
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

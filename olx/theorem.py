@@ -64,12 +64,17 @@ class Theorem:
 
 
 class Ledger(NamedTuple):
-    """The account of a theorem, and both sides after the rounds so far."""
+    """The accounts of some theorems, and both sides of each after the rounds so far.
 
-    account: PyTree
+    Theorems with the same functions of the account, such as the corollaries of a lemma, have one
+    account. It is computed and carried once.
+    """
+
+    accounts: tuple[PyTree, ...]
     round: Int[Array, ""]  # the number of rounds so far
     begun: Bool[Array, ""]  # whether one of them had a positive weight
-    sides: Certificate  # 0 <= 0 before the first round of positive weight
+    finite: Bool[Array, ""]  # whether all actions and losses were finite
+    sides: tuple[Certificate, ...]  # 0 <= 0 before the first round of positive weight
 
 
 def summed(
@@ -179,46 +184,63 @@ def is_about(one: Theorem, learner: Any) -> bool:
     return any(jax.tree.structure(own) == shape for own in learner.theorems)
 
 
-def start(one: Theorem, hparams: PyTree, state: PyTree, u: PyTree) -> Ledger:
+def start(theorems: tuple[Theorem, ...], hparams: PyTree, state: PyTree, u: PyTree) -> Ledger:
     """The ledger before the first round, from the first state."""
-    u = _comparator(one, u, 0)
-    account = jax.tree.map(jnp.asarray, one.init_fn(hparams, state, u))
+    found, places = [], _accounts(theorems)
+    for one, place in zip(theorems, places, strict=True):
+        if place == len(found):
+            account = one.init_fn(hparams, state, _comparator(one, u, 0))
+            found.append(jax.tree.map(jnp.asarray, account))
+    sides = tuple(
+        _first_sides(one, hparams, found[place], _comparator(one, u, 0))
+        for one, place in zip(theorems, places, strict=True)
+    )
+    none, true = jnp.zeros((), bool), jnp.ones((), bool)
+    return Ledger(tuple(found), jnp.zeros((), jnp.uint32), none, true, sides)
+
+
+def _first_sides(one: Theorem, hparams: PyTree, account: PyTree, u: PyTree) -> Certificate:
     sides = jax.eval_shape(functools.partial(_sides_of, one), hparams, account, u)
     sides = _empty(one, dataclasses.replace(sides, finite=jax.ShapeDtypeStruct((), bool)))
     if one.sequence:
         sides = sides.given(ROWS, True)
-    sides = dataclasses.replace(sides, so_far=SoFar.none(sides))
-    return Ledger(account, jnp.zeros((), jnp.uint32), jnp.zeros((), bool), sides)
+    return dataclasses.replace(sides, so_far=SoFar.none(sides))
 
 
 def advance(
     theorems: tuple[Theorem, ...],
     hparams: PyTree,
-    ledgers: tuple[Ledger, ...],
+    ledger: Ledger,
     state: PyTree,
     feedback: Any,
     u: PyTree,
-) -> tuple[Ledger, ...]:
-    """The ledgers after one more round; `state` is the state before the update of that round.
+) -> Ledger:
+    """The ledger after one more round; `state` is the state before the update of that round."""
+    accounts: list[PyTree] = []
+    places = _accounts(theorems)
+    for one, place in zip(theorems, places, strict=True):
+        if place == len(accounts):
+            now, account = _comparator(one, u, ledger.round), ledger.accounts[place]
+            accounts.append(_account_after(one, hparams, account, state, feedback, now))
+    counts = jnp.asarray(feedback.weight) != 0
+    finite = ledger.finite & (_is_finite((feedback.action, feedback.value)) | ~counts)
+    new = Ledger(tuple(accounts), ledger.round + 1, ledger.begun | counts, finite, ledger.sides)
+    each = zip(theorems, places, ledger.sides, strict=True)
+    sides = (_sides_after(one, hparams, accounts[place], old, new, u) for one, place, old in each)
+    return new._replace(sides=tuple(sides))
 
-    Theorems with the same functions of the account, such as the corollaries of a lemma, have the
-    same account. It is computed once.
+
+def _accounts(theorems: tuple[Theorem, ...]) -> list[int]:
+    """For each theorem the place of its account; one that binds numbers has an account of its own.
+
+    A number may be another object in every call, so numbers cannot tell accounts apart.
     """
-    accounts: dict[Any, PyTree] = {}
-
-    def after(one: Theorem, ledger: Ledger) -> Ledger:
-        fold, now = _fold_of(one), _comparator(one, u, ledger.round)
-        if fold not in accounts:
-            accounts[fold] = _account_after(one, hparams, ledger.account, state, feedback, now)
-        return _ledger_after(one, hparams, ledger, accounts[fold], feedback, now, u)
-
-    return tuple(map(after, theorems, ledgers))
-
-
-def _fold_of(one: Theorem) -> Any:
-    """What decides the account of a theorem; numbers that it binds are told apart by identity."""
-    leaves, structure = jax.tree.flatten((one.init_fn, one.add_fn))
-    return structure, tuple(map(id, leaves)), one.sequence
+    keys = []
+    for place, one in enumerate(theorems):
+        leaves, structure = jax.tree.flatten((one.init_fn, one.add_fn))
+        keys.append((structure, one.sequence, place if leaves else None))
+    each = {key: place for place, key in enumerate(dict.fromkeys(keys))}
+    return [each[key] for key in keys]
 
 
 def _account_after(
@@ -230,29 +252,22 @@ def _account_after(
     return jax.tree.map(lambda new, old: jnp.where(counts, new, old), added, account)
 
 
-def _ledger_after(
-    one: Theorem,
-    hparams: PyTree,
-    ledger: Ledger,
-    account: PyTree,
-    feedback: Any,
-    u: PyTree,
-    rows: PyTree,
-) -> Ledger:
-    """rows: the comparator of every round, of which `u` is that of this one."""
-    before: Any = ledger.sides
-    counts = jnp.asarray(feedback.weight) != 0
-    begun, now = ledger.begun | counts, ledger.round + 1
-    sides = _sides_of(one, hparams, account, u)
-    finite = before.finite & (_is_finite((feedback.action, feedback.value)) | ~counts)
-    sides = dataclasses.replace(sides, finite=finite)
+def _sides_after(
+    one: Theorem, hparams: PyTree, account: PyTree, before: Any, now: Ledger, rows: PyTree
+) -> Certificate:
+    """Both sides after a round.
+
+    now: the ledger after the round. rows: the comparator, or those of every round.
+    """
+    past = now.round - 1
+    sides = _sides_of(one, hparams, account, _comparator(one, rows, past))
+    sides = dataclasses.replace(sides, finite=now.finite)
     if one.sequence:
-        sides = sides.given(ROWS, ledger.round < jax.tree.leaves(rows)[0].shape[0])
+        sides = sides.given(ROWS, past < jax.tree.leaves(rows)[0].shape[0])
     sides = jax.tree.map(
-        lambda *both: jnp.where(begun, *both), _named(one, sides), _empty(one, sides)
+        lambda *both: jnp.where(now.begun, *both), _named(one, sides), _empty(one, sides)
     )
-    sides = dataclasses.replace(sides, so_far=before.so_far.after(now, sides))
-    return Ledger(account, now, begun, sides)
+    return dataclasses.replace(sides, so_far=before.so_far.after(now.round, sides))
 
 
 def _check_account(one: Theorem, before: PyTree, after: PyTree) -> None:

@@ -18,9 +18,9 @@ from jaxtyping import PyTree
 from olx._pytree import pytree, static
 from olx._refusal import RefusedType
 from olx.certificate import Certificate
-from olx.facts import Refresh
+from olx.facts import Decision, Refresh
 from olx.needs import PARTS, Need
-from olx.theorem import Theorem
+from olx.theorem import ZERO, Theorem, first_sums
 
 
 def _same(hparams: PyTree, state: PyTree, feedback: object) -> PyTree:
@@ -134,6 +134,33 @@ def _refreshed(view: WrapperView, inner: Any, state: PyTree, sums: PyTree) -> Py
     return view.with_inner_state(state, new)
 
 
+def lift_decision(view: WrapperView, inner: Any) -> Decision | None:
+    """The decision of `inner`, for a wrapper that plays its actions."""
+    own = inner.facts.decision
+    if own is None:
+        return None
+    decide, act = _OfInner(view, _decided), _OfInner(view, _played)
+    return Decision(decide, act, _PartOfInner(view, own.part_fn))
+
+
+class _PartOfInner(NamedTuple):
+    """A function of the state of the wrapped learner, as a function of that of the wrapper."""
+
+    view: WrapperView
+    part_fn: Callable[[PyTree], PyTree]
+
+    def __call__(self, state: PyTree) -> PyTree:
+        return self.part_fn(self.view.inner_state(state))
+
+
+def _decided(view: WrapperView, inner: Any, state: PyTree) -> PyTree:
+    return inner.facts.decision.decision_fn(inner.hparams, view.inner_state(state))
+
+
+def _played(view: WrapperView, inner: Any, w: PyTree, context: PyTree) -> PyTree:
+    return inner.facts.decision.action_fn(inner.hparams, w, context)
+
+
 def lift_theorems(view: WrapperView, inner: Any) -> tuple[Theorem, ...]:
     """The theorems of `inner`, about the wrapper."""
     return tuple(lift_theorem(view, one) for one in inner.theorems)
@@ -146,17 +173,16 @@ def lift_theorem(view: WrapperView, one: Theorem) -> Theorem:
     `view.beyond_fn`, of (hparams, feedback, its feedback), says what the action that was played
     costs beyond that one: 0 for the right learner. It is added to the left side.
     """
-    init, add, sides = (Partial(part, view, one) for part in (_init, _add, _sides))
+    # Theorems of one account must stay so: its functions bind nothing else of the theorem.
+    fold = Theorem("", "", one.init_fn, one.add_fn, one.add_fn)
+    init, add = Partial(_init, view, fold), Partial(_add, view, fold)
+    sides = Partial(_sides, view, one)
     return Theorem(one.name, one.source, init, add, sides, sequence=one.sequence)
 
 
 def _init(view: WrapperView, one: Theorem, hparams: PyTree, state: PyTree, u: PyTree) -> PyTree:
-    inner = view.inner(hparams).hparams
-    account = one.init_fn(inner, view.inner_state(state), u)
-    if view.beyond_fn is None:
-        return account
-    left = jax.eval_shape(lambda: one.sides_fn(inner, account, u).left)
-    return account, jnp.zeros((), left.dtype)
+    account = one.init_fn(view.inner(hparams).hparams, view.inner_state(state), u)
+    return account if view.beyond_fn is None else (account, first_sums(ZERO, (u, state)))
 
 
 def _add(view: WrapperView, one: Theorem, hparams, account, state, feedback, u) -> PyTree:

@@ -10,6 +10,7 @@ from typing import Any, overload
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import lax
 from jaxtyping import PyTree
 
@@ -24,11 +25,11 @@ from olx.engine.game import game_of, peek
 from olx.engine.numbers import numbers_of
 from olx.engine.round import Recorder
 from olx.engine.sparse_layout import dense
-from olx.engine.with_theorems import sides, with_theorems
+from olx.engine.with_theorems import same_player, sides, with_theorems
 from olx.frameworks.lift import find_inner
-from olx.keep import Keep
+from olx.keep import Keep, totals
 from olx.streams.sparse_rows import SparseRows
-from olx.theorem import Theorem, advance, is_about, start
+from olx.theorem import Ledger, Theorem, advance, is_about, start
 from olx.trace_checks import accept, check_rows, finite, vouched
 
 
@@ -137,11 +138,11 @@ def _fold(learner: Learner, asked: tuple[Theorem, ...], trace: Trace, u: PyTree)
     weight = jnp.broadcast_to(trace.feedback.weight, trace.feedback.value.shape)
     trace = trace._replace(feedback=trace.feedback._replace(weight=weight))
 
-    def step(ledgers: tuple, here: Trace):
-        new = advance(asked, learner.hparams, ledgers, *here, u)
-        return new, tuple(dataclasses.replace(ledger.sides, so_far=None) for ledger in new)
+    def step(ledger: Ledger, here: Trace):
+        new = advance(asked, learner.hparams, ledger, *here, u)
+        return new, tuple(dataclasses.replace(one, so_far=None) for one in new.sides)
 
-    return lax.scan(step, tuple(start(one, learner.hparams, first, u) for one in asked), trace)[1]
+    return lax.scan(step, start(asked, learner.hparams, first, u), trace)[1]
 
 
 def replayed(
@@ -159,24 +160,28 @@ def replayed(
     asked: the theorems; for a batch every leaf has a leading axis of learners.
     """
     kind = jnp.result_type(*jax.tree.leaves(params))
-    u = jax.tree.map(lambda leaf: jnp.asarray(leaf, kind), finite(u))
+    given, u = u, jax.tree.map(lambda leaf: jnp.asarray(leaf, kind), finite(u))
     first, rounds = peek(rounds)
     if isinstance(first.context, SparseRows):
         rounds = dense(rounds)
-    recorder, options = Recorder(sides, after=True), Options(keep, progress)
+    recorder = Recorder(None if keep is totals else sides, after=True)
     if isinstance(learner, Batch):
         player = with_theorems(learner.learners, asked, _repeated(u, len(learner)))
         numbers = numbers_of(player, loss, check_batch, stacked=True)
     else:
         check_game(learner, loss)
-        player = with_theorems(learner, asked, u)
+        player = same_player(learner, asked, u, given)
         numbers = numbers_of(player, loss, _any_game)
-    done = execute(game_of("certify", numbers, rounds, params, recorder), options)
+    game = game_of("certify", numbers, rounds, params, recorder)
+    done = execute(game, Options(keep, progress))
     if done.curve is None:
-        kept = (dataclasses.replace(one, so_far=None) for one in done.trace)
-    else:
-        kept = (dataclasses.replace(one, at=done.curve.at) for one in done.trace)
-    return Certificates(tuple(kept)), done
+        return Certificates(done.trace), done
+    last = jax.tree.map(lambda leaf: np.asarray(leaf)[..., None], done.state.ledger.sides)
+    kept = last if done.trace is None else done.trace
+    both = zip(kept, last, strict=True)
+    return Certificates(
+        tuple(dataclasses.replace(a, at=done.curve.at, so_far=b.so_far) for a, b in both)
+    ), done
 
 
 def _any_game(learner: Learner, loss: Loss) -> None:

@@ -37,6 +37,7 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
+from jax import lax
 from jax.tree_util import Partial
 from jax.typing import ArrayLike
 from jaxtyping import Array, Bool, Float, PyTree
@@ -99,8 +100,8 @@ def add_master(account: Master, step: Step, u: PyTree) -> Master:
         change = jnp.where(account.first, f.conjugate(step.theta), 0.0)
         kept = None, account.past
     else:
-        change = f.conjugate(account.theta) - account.past
-        kept = step.after, f.conjugate(step.after)
+        change = value_at(f.conjugate, account.theta, here, step.played) - account.past
+        kept = step.after, value_at(f.conjugate, step.after, there, after)
     left = tree.vdot(step.z, tree.sub(u, step.w))
     size = jnp.abs(left) + 2 * (jnp.abs(here) + jnp.abs(there) + jnp.abs(along))
     size += 4 * constants(f, u)  # a round evaluates four conjugates
@@ -159,6 +160,15 @@ def _add(
 
 def _sides(hp: PyTree, account: Master, u: PyTree) -> Certificate:
     return master_sides(account, hp.eta)
+
+
+def value_at(function: Callable[[PyTree], Array], point: PyTree, known: Array, at: PyTree) -> Array:
+    """`function(point)`, from its `known` value `at` a point if that is the same point.
+
+    A conjugate may be costly, and many rounds change nothing. Alone, it is a branch of the program.
+    """
+    same = jax.tree.leaves(jax.tree.map(lambda a, b: jnp.all(a == b), point, at))
+    return lax.cond(jnp.all(jnp.stack(same)), lambda _: known, function, point)
 
 
 def constants(f: MirrorMap, u: PyTree) -> Array:

@@ -15,13 +15,14 @@ Shalev-Shwartz, Online Learning: Theory, Algorithms, and Applications, 2007, fig
 """
 
 import dataclasses
+from functools import partial
 from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 from jax import lax
 from jax.tree_util import Partial
-from jaxtyping import Array, Float, PyTree
+from jaxtyping import Array, Bool, Float, PyTree
 from optax import tree
 
 from olx import _check as check
@@ -30,12 +31,13 @@ from olx.certificate import DOMAIN, Certificate
 from olx.core import Feedback, Learner, Process, Scalar
 from olx.facts import Aggregate, Decision, Facts, HasAggregate, Rowwise
 from olx.frameworks import primal_dual
+from olx.frameworks.accounts import value_at
 from olx.frameworks.ascents.base import Ascent, Problem, always
 from olx.frameworks.lift import dot, size_of_dot
-from olx.frameworks.mistakes import hinge_mistakes, on_hinge
+from olx.frameworks.mistakes import add_hinge, hinge_mistakes, on_hinge
 from olx.frameworks.primal_dual import Account, DualAscentHparams, DualAscentState
 from olx.losses.classes import class_rows
-from olx.losses.margin import margin, tie_if_rounding
+from olx.losses.margin import margin, mistaken, tie_if_rounding
 from olx.losses.score import ScoreLoss, check_convex, of_score
 from olx.mirrors.base import MirrorMap
 from olx.schedules.fixed import as_schedule
@@ -81,13 +83,10 @@ def dual_ascent(
     needs = lift_needs(LOSS, loss)
     if loss.of_classes:
         needs += (class_rows("dual_ascent"),)
-    theorems = (
-        primal_dual.primal_dual_inequality,
-        weak_duality,
-        sandwich,
-        *primal_dual.regret_theorems(hparams),
-    )
-    theorems += (hinge_mistakes,) if on_hinge(hparams) else ()
+    corollaries = map(_beside_dual, primal_dual.regret_theorems(hparams))
+    inequality = _beside_dual(primal_dual.primal_dual_inequality)
+    theorems = (inequality, weak_duality, sandwich, *corollaries)
+    theorems += (_beside_dual(hinge_mistakes),) if on_hinge(hparams) else ()
     theorems = theorems if ascent.rises else (weak_duality,)
     return Learner(hparams, init, predict, update, facts=facts, needs=needs, theorems=theorems)
 
@@ -135,14 +134,19 @@ def update(hp: DualAscentHparams, state: DualAscentState, feedback: Feedback) ->
 
 
 class DualAccount(NamedTuple):
+    """The account of the theorems of a learner, which all use the lemma."""
+
     lemma: Account
     dual: Float[Array, ""]  # D_t
     size: Float[Array, ""]  # the sum of the absolute values of its terms
+    count: Float[Array, ""]  # number of mistakes; 0 if the loss is no hinge
+    unit: Bool[Array, ""]  # whether all weights were 1
 
 
 def open_account(hp: DualAscentHparams, state: DualAscentState, u: PyTree) -> DualAccount:
     lemma = primal_dual.open_account(hp, state, u)
-    return DualAccount(lemma, jnp.zeros_like(lemma.c), jnp.zeros_like(lemma.c))
+    zero = jnp.zeros_like(lemma.c)
+    return DualAccount(lemma, zero, zero, zero, jnp.ones((), bool))
 
 
 def add_round(
@@ -154,9 +158,13 @@ def add_round(
 ) -> DualAccount:
     lemma = primal_dual.add_round(hp, account.lemma, state, feedback, u)
     new = update(hp, state, feedback)
-    theta = jax.tree.map(lambda acc: acc / lemma.c, new.acc)
-    risen = -lemma.c * (hp.mirror.conjugate(theta) - lemma.least)
-    return DualAccount(lemma, risen - new.conjugates, jnp.abs(risen) + jnp.abs(new.conjugates))
+    raised = partial(primal_dual.dual_of, hp, lemma.least)
+    risen = -value_at(raised, (lemma.c, new.acc), lemma.risen, (lemma.c, lemma.acc))
+    size, count = jnp.abs(risen) + jnp.abs(new.conjugates), account.count
+    if on_hinge(hp):
+        count = count + jnp.where(mistaken(feedback.action, feedback.outcome), 1.0, 0.0)
+    unit = account.unit & (jnp.asarray(feedback.weight) == 1)
+    return DualAccount(lemma, risen - new.conjugates, size, count, unit)
 
 
 def duality_sides(hp: DualAscentHparams, account: DualAccount, u: PyTree) -> Certificate:
@@ -186,6 +194,22 @@ weak_duality = Theorem(
 sandwich = Theorem(
     "sandwich", "Shalev-Shwartz 2007, lemma 1", open_account, add_round, sandwich_sides
 )
+
+
+def _beside_dual(one: Theorem) -> Theorem:
+    """A theorem about the lemma, or what is counted beside it, with the account of the others."""
+    if one.add_fn.func is add_hinge:  # which is the lemma, `count` and `unit`
+        return Theorem(one.name, one.source, open_account, add_round, one.sides_fn)
+    if one.add_fn.func is not primal_dual.add_round:
+        return one
+    sides = Partial(_lemma_sides, one.sides_fn)
+    return Theorem(one.name, one.source, open_account, add_round, sides)
+
+
+def _lemma_sides(
+    sides_fn: Partial, hp: DualAscentHparams, account: DualAccount, u: PyTree
+) -> Certificate:
+    return sides_fn(hp, account.lemma, u)
 
 
 def _has_aggregate(hp: DualAscentHparams) -> bool:

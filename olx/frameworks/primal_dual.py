@@ -19,6 +19,7 @@ Shalev-Shwartz, Online Learning: Theory, Algorithms, and Applications, 2007, cha
 for a fixed $c$ lemma 1) and section 5.2.
 """
 
+from functools import partial
 from typing import NamedTuple
 
 import jax
@@ -31,7 +32,7 @@ from olx import _numeric as safe
 from olx._pytree import pytree
 from olx.certificate import DOMAIN, Certificate
 from olx.core import Feedback, Process, Scalar
-from olx.frameworks.accounts import constants
+from olx.frameworks.accounts import constants, value_at
 from olx.frameworks.ascents.base import Ascent, Problem, move, slope
 from olx.frameworks.lift import dot
 from olx.losses.score import ScoreLoss
@@ -87,6 +88,8 @@ class Account(NamedTuple):
     energy: Float[Array, ""]  # half the largest squared norm of a subgradient
     row: Float[Array, ""]  # half the largest squared norm of a row, times its weight
     heavy: Float[Array, ""]  # half the largest squared norm of a weighted row
+    acc: PyTree  # after the last round
+    risen: Float[Array, ""]  # c f^*(acc / c) there
     met: dict[str, Bool[Array, ""]]  # per condition of the lemma, whether all rounds met it
 
     @property
@@ -105,6 +108,8 @@ def open_account(hp: DualAscentHparams, state: DualAscentState, u: PyTree) -> Ac
         f.potential(u) + least,
         jnp.abs(least) + 4 * constants(f, u),
         *(zero,) * 11,
+        acc=state.acc,
+        risen=zero,
         met={DOMAIN: f.outside(u) == 0} | dict.fromkeys(demands, jnp.ones((), bool)),
     )
 
@@ -116,9 +121,11 @@ def add_round(
     weight = jnp.asarray(feedback.weight, account.c.dtype)
     c, tau = now.c * jnp.ones_like(account.c), slope(now)
     after, _ = move(now, tau)
-    raised = lambda c, acc: c * (f.conjugate(jax.tree.map(lambda x: x / c, acc)) - account.least)
-    there, here, along = raised(c, after), raised(c, now.acc), now.weight * jnp.vdot(tau, now.score)
-    past = raised(jnp.where(account.c > 0, account.c, c), now.acc)
+    raised, before = partial(dual_of, hp, account.least), jnp.where(account.c > 0, account.c, c)
+    past = value_at(raised, (before, now.acc), account.risen, (account.c, account.acc))
+    here = value_at(raised, (c, now.acc), past, (before, now.acc))
+    there = value_at(raised, (c, after), here, (c, now.acc))
+    along = now.weight * jnp.vdot(tau, now.score)
     loss = now.weight * hp.loss(now.score, now.y)
     other = now.weight * hp.loss(dot(u, now.x), now.y)
     sizes = tree.sum(jax.tree.map(jnp.abs, (there, here, along, past, loss, other)))
@@ -141,8 +148,16 @@ def add_round(
         jnp.maximum(account.energy, energy),
         jnp.maximum(account.row, row * weight),
         jnp.maximum(account.heavy, row * weight**2),
+        after,
+        there,
         {name: met & legal.get(name, True) for name, met in account.met.items()},
     )
+
+
+def dual_of(hp: DualAscentHparams, least: Array, point: tuple[Array, PyTree]) -> Array:
+    r"""$c f^*(acc / c)$ at a point $(c, acc)$."""
+    c, acc = point
+    return c * (hp.mirror.conjugate(jax.tree.map(lambda leaf: leaf / c, acc)) - least)
 
 
 def both_sides(hp: DualAscentHparams, account: Account, u: PyTree) -> Certificate:

@@ -66,10 +66,12 @@ Weight Vectors, 2009, theorem 2; Cesa-Bianchi, Conconi, Gentile, A Second-Order 
 Algorithm, 2005.
 """
 
+import functools
 from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
+from jax import lax
 from jaxtyping import Array, Bool, Float, PyTree
 from optax import tree
 
@@ -352,15 +354,26 @@ def diagonal_terms(
     hp: DiagonalAROWHparams, state: DiagonalAROWState, feedback: Feedback, u: PyTree
 ) -> Tally:
     x, score, y = feedback.context, feedback.action, feedback.outcome
-    after = _grown(hp, state, x, 1.0)
-    total = lambda function, *trees: jnp.asarray(tree.sum(jax.tree.map(function, *trees)))
-    fresh = total(lambda x, d: x**2 / d, x, after)
-    old = total(lambda t, d, e: t**2 * (1 / d - 1 / e), state.theta, state.d, after)
-    price = total(lambda u, x: (u * x) ** 2 / hp.r, u, x)
-    logs = hp.r * total(lambda d, e: jnp.log(e / d), state.d, after)
+    each = functools.partial(_growth_each, hp, state)
+    none = jax.tree.map(jnp.zeros_like, jax.eval_shape(each, x))
+    counts = asks(feedback)  # a vector that a branch gives is SIMD code; one inside a sum is not
+    fresh, old, logs = map(_total, lax.cond(counts, each, lambda _: none, x))
+    price = _total(jax.tree.map(lambda u, x: (u * x) ** 2 / hp.r, u, x))
     close = jnp.where(y * score > 0, jnp.full_like(score, 2.0), 0.0)
-    grown = Terms(price, fresh + 2 * y * score - old, logs + close)
-    return tally_terms(feedback, dot(u, x), asks(feedback), grown)
+    grown = Terms(price, fresh + 2 * y * score - old, hp.r * logs + close)
+    return tally_terms(feedback, dot(u, x), counts, grown)
+
+
+def _growth_each(hp: DiagonalAROWHparams, state: DiagonalAROWState, x: PyTree) -> tuple:
+    """The terms of a round with an update, per coordinate."""
+    after = _grown(hp, state, x, 1.0)
+    fresh = jax.tree.map(lambda x, d: x**2 / d, x, after)
+    old = jax.tree.map(lambda t, d, e: t**2 * (1 / d - 1 / e), state.theta, state.d, after)
+    return fresh, old, jax.tree.map(lambda d, e: jnp.log(e / d), state.d, after)
+
+
+def _total(tree_of_terms: PyTree) -> Array:
+    return jnp.asarray(tree.sum(tree_of_terms))
 
 
 _SECTION_6 = "Orabona et al. 2015, section 6"

@@ -185,7 +185,7 @@ def _play(
             rows = jax.tree.map(lambda leaf: _scale(game.size, leaf), chosen.context)
             judged = with_theorems(own, own.theorems, game.u)
             run = rollout(judged, loss, chosen._replace(context=rows), params)
-            return jnp.stack([ledger.sides.so_far.failed for ledger in run.state.ledgers])
+            return jnp.stack([one.so_far.failed for one in run.state.ledger.sides])
 
         return jax.vmap(one, out_axes=1)(games)
 

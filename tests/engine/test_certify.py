@@ -1,5 +1,6 @@
 """What a certificate says where the conditions of its theorem break, and about weighted rounds."""
 
+import dataclasses
 import functools
 
 import jax
@@ -10,7 +11,9 @@ import pytest
 import olx
 from olx import experts, losses, mirrors, schedules
 from olx.convex import sets
+from olx.engine.with_theorems import same_player, with_theorems
 from olx.experts.drifting_game import drifting_game
+from olx.frameworks import mistakes, primal_dual
 from olx.trace_checks import ITS_OWN
 
 T, D = 12, 3
@@ -240,6 +243,80 @@ def test_theorems_with_the_same_account_compute_it_once():
     olx.certify(learner, losses.hinge, rounds, ZEROS, ZEROS, theorems=own[:1])
     assert len(traced) == 2 * calls
     assert proofs["at 1.0"].right[-1] * 2 == proofs["at 2.0"].right[-1]
+
+
+def test_lifted_theorems_share_an_account_and_totals_are_read_from_the_last_state():
+    """A lift binds the functions of a theorem, and no theorem; lemmas of `dual_ascent` are joined.
+
+    `keep.totals` records nothing in a round.
+    """
+    traced = []
+
+    def add(hp, account, state, feedback, u):
+        traced.append(1)
+        return account + feedback.value
+
+    sides = lambda hp, total, u: olx.Certificate(total, total, total)
+    first = lambda hp, state, u: jnp.zeros(())
+    own = tuple(olx.Theorem(f"number {k}", "mine", first, add, sides) for k in (1, 2))
+    learner = olx.linear(olx.ogd(0.1).carrying(*own))
+    about = learner.theorems[-2:]
+    assert [one.name for one in about] == ["number 1", "number 2"]
+    for inner, theorems, accounts in (
+        (learner, about, 1),
+        (olx.linear(olx.ogd(0.1)), None, 2),
+        (olx.classification.balanced_winnow(0.3), None, 1),
+        (olx.classification.perceptron(), None, 2),
+    ):
+        state = with_theorems(inner, theorems or inner.theorems, ZEROS).init(ZEROS)
+        assert len(state.ledger.accounts) == accounts
+    olx.certify(learner, losses.hinge, olx.Rounds(ROWS, LABELS), ZEROS, ZEROS, theorems=about)
+    calls = len(traced)
+    olx.certify(learner, losses.hinge, olx.Rounds(ROWS, LABELS), ZEROS, ZEROS, theorems=about[:1])
+    assert len(traced) == 2 * calls
+
+
+def test_a_player_is_remembered_for_the_same_arrays_and_others_may_change():
+    learner, rounds, u = olx.linear(olx.ogd(0.1)), olx.Rounds(ROWS, LABELS), TRUTH.copy()
+    fixed = jnp.asarray(u)
+    again = [same_player(learner, learner.theorems, fixed, fixed) for _ in range(2)]
+    assert again[0] is again[1]
+    assert again[0] is not same_player(learner, learner.theorems, fixed, jnp.asarray(2 * u))
+    play = lambda u: olx.certify(learner, losses.hinge, rounds, ZEROS, u)[0].left
+    first = play(u)
+    u *= 2
+    np.testing.assert_array_equal(play(u), play(jnp.asarray(2 * TRUTH)))
+    assert np.any(play(u) != first)
+
+
+def test_a_joined_account_gives_the_certificates_of_the_theorems_alone():
+    """Models that were saved with an account per theorem go on to be certified."""
+    learner, rounds = olx.classification.balanced_winnow(0.3), olx.Rounds(ROWS, LABELS)
+    alone = primal_dual.primal_dual_inequality, primal_dual.lipschitz, mistakes.hinge_mistakes
+    stored = dataclasses.replace(learner, theorems=alone)
+    games = [(one, losses.hinge, rounds, ZEROS, TRUTH / 9) for one in (learner, stored)]
+    joined, apart = (olx.certify(*game, progress=False) for game in games)
+    for one in apart:
+        for name in ("left", "right", "scale", "published"):
+            wanted = getattr(joined[one.name], name)
+            np.testing.assert_allclose(getattr(one, name), wanted, rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("many", [False, True])
+def test_totals_are_those_of_the_last_round(many, monkeypatch):
+    learner = olx.classification.perceptron()
+    if many:
+        learner = olx.batch(lambda eta: olx.linear(olx.ogd(eta)), eta=np.array([0.1, 0.2, 0.3]))
+    game = learner, losses.hinge, [olx.Rounds(ROWS[:9], LABELS[:9]), olx.Rounds(ROWS, LABELS)]
+    every = olx.certify(*game, ZEROS, TRUTH, keep=olx.keep.every(1), progress=False)
+    monkeypatch.setattr("olx.engine.certify.sides", None)  # what a round would record
+    totals = olx.certify(*game, ZEROS, TRUTH, keep=olx.keep.totals, progress=False)
+    last = lambda leaf: np.asarray(leaf)[..., -1:]
+    for one, other in zip(totals, every, strict=True):
+        assert one.at.tolist() == [9 + T]
+        jax.tree.map(
+            lambda a, b: np.testing.assert_allclose(a, last(b), rtol=1e-12, atol=1e-12), one, other
+        )
 
 
 def test_what_is_no_stream_of_r_of_k_is_no_violation():

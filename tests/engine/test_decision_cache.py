@@ -60,6 +60,11 @@ def test_a_decision_is_computed_after_a_change_only():
     play(dataclasses.replace(learner, facts=olx.Facts(decision=decision)))
     jax.effects_barrier()
     assert len(calls) == 1 + np.any(states[1:] != states[:-1], 1).sum()
+    calls.clear()
+    again = dataclasses.replace(learner, facts=olx.Facts(decision=decision))
+    olx.certify(again, losses.hinge, stream, start, start, keep=olx.keep.totals)
+    jax.effects_barrier()  # the theorems change in every round, the decision does not
+    assert len(calls) == 1 + np.any(states[1:] != states[:-1], 1).sum()
     aggressive = olx.dual_ascent(1.0, mirrors.pnorm(1.5), losses.hinge, olx.ascents.aggressive())
     self_tuned = olx.classification.self_tuned_winnow()
     for one in (olx.classification.perceptron(), aggressive, self_tuned):

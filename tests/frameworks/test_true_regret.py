@@ -237,3 +237,19 @@ def test_a_corollary_refuses_a_learner_whose_regularizer_has_another_structure()
 
 def uphill(feedback):
     return feedback.weight * feedback.grad
+
+
+def test_a_value_is_computed_at_another_point_only():
+    calls, point = [], {"a": jnp.arange(3.0), "b": jnp.ones(2)}
+
+    def total(point):
+        jax.debug.callback(lambda: calls.append(1))
+        return point["a"].sum() + point["b"].sum()
+
+    value = jax.jit(lambda point: accounts.value_at(total, point, 5.0, {**point, "b": jnp.ones(2)}))
+    assert value(point) == 5.0
+    jax.effects_barrier()
+    assert not calls
+    assert value(point | {"b": jnp.array([1.0, 2.0])}) == 6.0
+    jax.effects_barrier()
+    assert len(calls) == 1

@@ -162,7 +162,8 @@ def _play(
         action = decision.action_fn(learner.hparams, w, here.context)
         new, due, seen = _learn(recorder, learner, state, loss, here, action)
         new = refresh(over, learner, new, due)
-        return (new, lax.cond(_differ(state, new), decide, lambda _: w, new)), seen
+        changed = _differ(decision.part_fn(state), decision.part_fn(new))
+        return (new, lax.cond(changed, decide, lambda _: w, new)), seen
 
     decide = functools.partial(decision.decision_fn, learner.hparams)
     (state, _), out = over_rounds(keep, (state, decide(state)), span, capacity)
