@@ -47,7 +47,9 @@ def test_a_quick_run_writes_its_tables(tmp_path, capsys):
     with (tmp_path / "associative_recall.csv").open() as file:
         found = list(csv.DictReader(file))
     assert [(one["layer"], one["measure"]) for one in found] == [
-        (layer, f"accuracy, {pairs} keys") for layer in layers for pairs in (1, 2)
+        (layer, f"accuracy, {pairs} keys")
+        for layer in (*layers, "delta rule")  # two lengths of keys, and no layer once
+        for pairs in (1, 2)
     ]
     assert all(0 <= float(one["mean"]) <= 1 for one in found)
     shown = (tmp_path / "associative_recall.md").read_text()
