@@ -7,7 +7,10 @@ layer" drops the layer, and shows what can be had without a memory.
 
   recall       pairs of a key and a value, then every key once, in random order; the answer is its
                value. A share of right answers; guesses have 1/32. This is MQAR of Arora et al.,
-               Zoology, arXiv:2312.04927, 2023, with 8 pairs at most and each key asked once.
+               Zoology, arXiv:2312.04927, 2023, with 16 pairs at most and each key asked once.
+  changing     the same with up to 4 keys, each shown 3 times, each time with a new value; the
+               answer is the last one. As in Schlag, Irie, Schmidhuber, Linear Transformers Are
+               Secretly Fast Weight Programmers, 2021, section 6.1, keys with replacement.
   regression   rows x and y = <w, x> + noise with w of the sequence, and y of the next row to be
                predicted, after 6, 12 and 23 examples. The mean of squared errors; a perfect
                prediction has 0.01.
@@ -20,10 +23,23 @@ error. All trainings have the same steps, batches and rate; none was chosen for 
 that needs another rate is shown worse than it is. Time and memory are those of the loss of a long
 sequence with its gradient, without the network: seconds of CPU, the least of five, and the working
 memory that the compiler states. `arow` and other learners of labels are no layers, since values are
-real vectors; VAW is the learner of regression that is closest to it.
+real vectors. AROW for regression (Vaits, Crammer 2011) with parameter r and the first covariance I
+is ridge regression with a = r, so the layer of ridge regression is that of AROW, too.
 
-With three seeds, keys of length 4 and 500 steps, the delta rule is behind linear attention on
-recall, unlike in print, and its seeds differ much; why was not examined.
+What three seeds show with 1000 steps, mean and standard error:
+
+- recall, keys of length 16, 16 pairs: ridge 0.997 ± 0.002, the delta rule 0.965 ± 0.008, AdaGrad
+  0.954 ± 0.019, gated 0.946 ± 0.011, linear attention 0.921 ± 0.059, Longhorn 0.848 ± 0.074, no
+  layer 0.038. With keys of length 8 the delta rule has 0.988 and 0.927 with 4 and 8 pairs, linear
+  attention 0.863 and 0.823; with 16 pairs, twice the length, both have 0.73.
+- changing, keys of length 8, 4 keys: 1.5-norm 0.77 ± 0.07, gated 0.72 ± 0.24, the delta rule 0.71 ±
+  0.23, Longhorn 0.70 ± 0.22, signed entropy 0.43 ± 0.16, AdaGrad 0.42 ± 0.06, linear attention
+  0.40 ± 0.03, hyperbolic entropy 0.36 ± 0.09, ridge 0.34 ± 0.07, VAW 0.31 ± 0.07, no layer 0.15.
+  What adds, or weighs all rounds alike, mixes old values with the last one.
+
+The order of the delta rule and linear attention is that in print on both, in the means; on recall
+the difference is smaller than its error. Why the delta rule does not lead with short keys was not
+examined.
 
     python -m experiments.associative_recall
     python -m experiments.associative_recall --quick
@@ -52,7 +68,8 @@ from olx.layers import FastWeights, fast_weights, with_forgetting
 WIDTH, VALUES, FILTER = 32, 16, 3  # of rows, of values, of the causal filter
 SYMBOLS = 32  # of keys, and of values
 NOISE, FEATURES = 0.1, 6
-PAIRS, EXAMPLES, WINDOW = 8, 24, 32
+PAIRS, EXAMPLES, WINDOW = 16, 24, 32
+CHANGING, TIMES = 4, 3  # keys whose values change, and how often each is shown
 HEAD = ("task", "layer", "form", "state", "measure", "mean", "error", "seeds")
 
 
@@ -115,33 +132,38 @@ class Task(NamedTuple):
 class Sizes(NamedTuple):
     """How long a training is."""
 
-    steps: int = 500
+    steps: int = 1000
     batch: int = 16
     tests: int = 256  # sequences
-    rate: float = 0.01
+    rate: float = 0.02
     seeds: int = 3
 
 
-def recall(most: int) -> Task:
-    """Up to `most` pairs of one of 32 keys and one of 32 values."""
+def recall(most: int, times: int = 1) -> Task:
+    """Up to `most` keys of 32, each shown `times` times with one of 32 values; the last counts."""
     levels = [most >> i for i in range(min(3, most.bit_length()))][::-1]
+    shows = most * times
 
     def draw(rng: np.random.Generator, count: int, pairs: Any) -> Sequence:
         pairs = rng.choice(levels, (count, 1)) if pairs is None else np.full((count, 1), pairs)
         keys = np.argsort(rng.random((count, SYMBOLS)))[:, :most]
-        values = rng.integers(SYMBOLS, size=(count, most))
+        values = rng.integers(SYMBOLS, size=(count, shows))
+        ends, turns = pairs * times, np.arange(shows)
+        turn = np.argsort(rng.random((count, shows)) + (turns >= ends)) % pairs
+        mine = (turn[:, None] == np.arange(most)[:, None]) & (turns < ends)[:, None]
+        answers = np.take_along_axis(values, np.argmax(mine * (turns + 1), 2), 1)
         order = np.argsort(rng.random((count, most)) + (np.arange(most) >= pairs))
-        place = np.arange(3 * most)
-        here = np.take_along_axis(order, np.clip(place - 2 * pairs, 0, most - 1), 1)
-        pair = np.minimum(place // 2, most - 1)
-        shown = np.where(place % 2 == 0, keys[:, pair], SYMBOLS + values[:, pair])
-        asked = (place >= 2 * pairs) & (place < 3 * pairs)
+        place = np.arange(2 * shows + most)
+        here = np.take_along_axis(order, np.clip(place - 2 * ends, 0, most - 1), 1)
+        shown = np.stack([np.take_along_axis(keys, turn, 1), SYMBOLS + values], 2)
+        shown = shown.reshape(count, -1)[:, np.minimum(place, 2 * shows - 1)]
+        asked = (place >= 2 * ends) & (place < 2 * ends + pairs)
         question = np.where(asked, np.take_along_axis(keys, here, 1), 2 * SYMBOLS)
-        symbol = np.where(place < 2 * pairs, shown, question)
-        return Sequence(symbol, np.take_along_axis(values, here, 1), np.float32(asked))
+        symbol = np.where(place < 2 * ends, shown, question)
+        return Sequence(symbol, np.take_along_axis(answers, here, 1), np.float32(asked))
 
     right = lambda out, target: jnp.argmax(out) == target
-    named = {f"{pairs} pairs": pairs for pairs in levels}
+    named = {f"{pairs} keys": pairs for pairs in levels}
     return Task(2 * SYMBOLS + 1, SYMBOLS, True, draw, named, cross_entropy, right, "accuracy")
 
 
@@ -400,25 +422,28 @@ def save(rows: list[Row], costs: list[Cost], out: Path) -> None:
 
 def main(words: list[str] | None = None) -> None:
     parser = output.arguments(__doc__, out="associative_recall")
-    tasks = ("recall", "regression", "characters")
+    tasks = ("recall", "changing", "regression", "characters")
     parser.add_argument("--tasks", nargs="*", choices=tasks, default=list(tasks))
     parser.add_argument("--layers", nargs="+", choices=LAYERS, default=list(LAYERS))
-    parser.add_argument("--keys", type=int, nargs="+", default=[4, 8], help="their lengths")
+    parser.add_argument("--keys", type=int, nargs="+", default=[8, 16], help="their lengths")
     parser.add_argument("--steps", type=int, default=Sizes().steps, help="of each training")
     parser.add_argument("--seeds", type=int, default=Sizes().seeds)
     parser.add_argument("--quick", action="store_true", help="tiny sizes, which show nothing")
     given = parser.parse_args(words)
     sizes, keys, tokens = Sizes(given.steps, seeds=given.seeds), given.keys, 512
-    made = {"recall": recall(PAIRS), "regression": regression(EXAMPLES)}
+    made = {"recall": recall(PAIRS), "changing": recall(CHANGING, TIMES)}
+    made["regression"] = regression(EXAMPLES)
     if given.quick:
-        sizes, keys, tokens = Sizes(3, 2, 2, seeds=2), [4], 16
-        made = {"recall": recall(2), "regression": regression(8)}
+        sizes, keys, tokens = Sizes(3, 2, 2, seeds=2), [2, 4], 16
+        made = {"recall": recall(2), "changing": recall(2, 2), "regression": regression(8)}
     rows: list[Row] = []
     for name in given.tasks:
         task = made[name] if name in made else characters(8 if given.quick else WINDOW)
         drawn = stacked([data(task, sizes, seed) for seed in range(sizes.seeds)])
         for length in keys if name == "recall" else keys[-1:]:
             for layer in given.layers:
+                if LAYERS[layer].make is None and any(row.task == name for row in rows):
+                    continue  # it has no state, so one length of keys is enough
                 found = compared(name, task, drawn, layer, length, sizes)
                 shown = (f"{one.mean:.4f} ± {one.error:.4f}" for one in found)
                 spent = f"{time.process_time():.0f} s"

@@ -16,13 +16,16 @@ def promotion():
         yield
 
 
-def test_an_answer_is_the_value_that_came_with_the_key():
-    task = script.recall(4)
+@pytest.mark.parametrize("times", [1, 3])
+def test_an_answer_is_the_last_value_that_came_with_the_key(times):
+    task = script.recall(4, times)
     drawn = task.draw(np.random.default_rng(0), 50, None)
     assert set(drawn.asked.sum(1)) == {1.0, 2.0, 4.0}
     for rows, target, asked in zip(*drawn, strict=True):
         count = int(asked.sum())
-        told = dict(zip(rows[0 : 2 * count : 2], rows[1 : 2 * count : 2], strict=True))
+        end = 2 * times * count
+        told = dict(zip(rows[0:end:2], rows[1:end:2], strict=True))
+        assert all(np.sum(rows[0:end:2] == key) == times for key in told)
         here = np.flatnonzero(asked)
         assert sorted(rows[here]) == sorted(told)
         assert [told[key] - script.SYMBOLS for key in rows[here]] == list(target[here])
@@ -44,7 +47,9 @@ def test_a_quick_run_writes_its_tables(tmp_path, capsys):
     with (tmp_path / "associative_recall.csv").open() as file:
         found = list(csv.DictReader(file))
     assert [(one["layer"], one["measure"]) for one in found] == [
-        (layer, f"accuracy, {pairs} pairs") for layer in layers for pairs in (1, 2)
+        (layer, f"accuracy, {pairs} keys")
+        for layer in (*layers, "delta rule")  # two lengths of keys, and no layer once
+        for pairs in (1, 2)
     ]
     assert all(0 <= float(one["mean"]) <= 1 for one in found)
     shown = (tmp_path / "associative_recall.md").read_text()

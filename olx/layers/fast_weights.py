@@ -145,7 +145,7 @@ class FastWeights:
         if getattr(adds, "score_fn", None) is not None or shapes != [params.shape]:
             return "scan"
         key, value = params[0], params[:, 0]
-        token = Tokens(key, value, key, jnp.ones((), key.dtype), {})
+        token = Tokens(key, value, key, jnp.ones_like(value[0]), {})
         multiple = lambda score, layer, token: _multiple(layer, token, score)
         return "delta" if is_affine(multiple, value, self, token) else "scan"
 
@@ -178,7 +178,7 @@ def fast_weights(learner: Learner, loss: Loss = squared) -> FastWeights:
             )
     if isinstance(loss, ScoreLoss) and loss.of_classes:
         raise RefusedType("`loss` is a loss of classes; the values of a layer are real vectors.")
-    return FastWeights(learner, Partial(_total, as_tree(loss)), loss)
+    return FastWeights(learner, Partial(_total, as_tree(loss)), as_tree(loss))
 
 
 def _sequence(

@@ -38,7 +38,7 @@ def matrix_predictor(learner: Learner, loss: Loss, params: Float[Array, "dv dk"]
     params: the first matrix; only its shape and dtype are used.
     """
     if learner.facts.squares is not None:
-        return dataclasses.replace(learner, init_fn=learner.facts.squares.rows_fn)
+        return dataclasses.replace(learner, init_fn=learner.facts.squares.rows_fn, theorems=())
     matrix, row = _action(learner, params, params[0]), _action(learner, params[0], params[0])
     if matrix == params.shape:
         return linear(learner)

@@ -174,6 +174,51 @@ def test_a_layer_plays_the_rounds_of_rollout(name):
     assert all(np.allclose(one, other, rtol=0, atol=1e-11) for one, other in same)
 
 
+def half_square(score, value):
+    return jnp.sum((score - value) ** 2) / 2
+
+
+def test_a_loss_that_is_a_function_is_played_and_decoded_in_chunks():
+    *rows, numbers = sequence()
+    layer, given = fast_weights(olx.ogd(0.5), half_square), {"eta": numbers}
+    assert layer.form(np.zeros((DV, DK))) == "delta"
+    expected, _ = jax.jit(fast_weights(olx.ogd(0.5)))(*rows, numbers=given)
+    first, state = layer(*(each[:-1] for each in rows), numbers={"eta": numbers[:-1]})
+    last, _ = layer.step(*(each[-1] for each in rows), state=state, numbers={"eta": numbers[-1]})
+    outputs = jnp.concatenate([first, last[None]])
+    np.testing.assert_allclose(outputs, expected, rtol=0, atol=1e-11)
+
+
+CERTIFIED = {
+    "delta": olx.ogd(0.5),
+    "implicit": olx.implicit(2.0, SQUARED),
+    "adagrad": olx.first_order.adagrad(0.5),
+    "hyperbolic entropy": olx.omd(0.5, olx.mirrors.hypentropy(0.5)),
+}
+
+
+@pytest.mark.parametrize("name", CERTIFIED)
+def test_a_layer_has_certificates_on_its_own_sequence(name):
+    keys, values, *_ = sequence()
+    layer, start = fast_weights(CERTIFIED[name]), jnp.zeros((DV, DK))
+    best = np.linalg.lstsq(keys, values, rcond=None)[0].T
+    proofs = olx.certify(
+        layer.predictor(start), layer.loss, olx.Rounds(keys, values), start, jnp.asarray(best)
+    )
+    assert proofs
+    assert all(proof.holds for proof in proofs)
+
+
+def test_theorems_about_one_row_are_not_those_of_a_matrix():
+    keys, values, *_ = sequence()
+    learner, start = olx.second_order.vaw(1.0), jnp.zeros((DV, DK))
+    player, rounds = fast_weights(learner).predictor(start), olx.Rounds(keys, values)
+    with pytest.raises(TypeError, match="has no theorem"):
+        olx.certify(player, SQUARED, rounds, start, start)
+    rounds = olx.Rounds(keys, values[:, 0])
+    assert all(proof.holds for proof in olx.certify(learner, SQUARED, rounds, start[0], start[0]))
+
+
 def test_a_learner_of_vectors_is_played_for_each_row():
     learner = olx.second_order.newton(1.0, 2.0, curvature=1.0)
     keys, values, queries, _ = sequence(9)
