@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from narwhals.stable.v2 import Series
 
 Level = str | int | float | bool  # a label, or a word of a category; JSON keeps all of these
-PROBLEMS = 5  # of columns that one message says
+PROBLEMS = 10  # of columns that one message says
 MISSING = ["", "?", "NA", "N/A", "#N/A", "n/a", "NaN", "nan", "NAN", "-NaN", "-nan", "NULL", "null"]
 _PLAIN, _GROUPS = r"\d+([.,]\d+)?", r"\d{1,3}([,.' \u00a0]\d{3})+([.,]\d+)?"
 _SIGNED = re.compile(rf"[-+]?\s*[$€£¥]?\s*[-+]?({_PLAIN}|{_GROUPS})\s*[%$€£¥]?")
@@ -205,7 +205,7 @@ def missing_values(found: dict[str, np.ndarray]) -> ValueError:
 
 
 def in_one_message(problems: Sequence[str]) -> str:
-    """The problems of all columns, five at most.
+    """The problems of all columns, ten at most.
 
     >>> in_one_message(["Column a is empty.", "Column b is empty."])
     'Column a is empty. Also: Column b is empty.'

@@ -11,6 +11,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+import olx
+import olx.lab
 from olx._refusal import RefusedValue
 from olx.cli import main
 from olx.lab import store
@@ -235,6 +237,24 @@ def test_a_result_is_shown_and_drawn_from_python(result, tmp_path):
     ):
         with pytest.raises(RefusedValue, match=words):
             played.plot(kind, of)
+
+
+def test_a_chart_that_is_not_there_says_what_it_needs():
+    sides = (np.eye(4), [1.0, -1.0, 1.0, -1.0])
+    played = olx.lab.compare({"plain": olx.linear(olx.ogd(0.1))}, sides, baseline=False)
+    for kind, words in (("regret", 'such as comparator = "best"'), ("pairs", "grid of two")):
+        with pytest.raises(RefusedValue, match=f"has no chart of {kind}; it needs.*{words}"):
+            played.plot(kind)
+
+
+def test_wide_tables_have_upright_heads():
+    cell = paper.Cell(0.5, 0.1, False, False)
+    wide = paper.PaperTable(
+        "Mean loss", "data set", ["d"], ["a_learner.of_a_long_name"] * 7, [[cell] * 7]
+    )
+    assert paper.latex(wide).count(r"\rotatebox{90}{a\_learner.of\_a\_long\_name}") == 7
+    few = wide._replace(columns=wide.columns[:6], cells=[[cell] * 6])
+    assert "rotatebox" not in paper.latex(few)
 
 
 def test_the_command_prints_a_table(result, capsys):

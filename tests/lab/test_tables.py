@@ -223,7 +223,7 @@ def test_labels_may_be_words_booleans_or_zero_and_one(tmp_path):
 
 
 ODD = {
-    "two headers": ("1,two,3\n4,5,6\n", "holds 'two' at row 0, column 1, where other rows hold"),
+    "two headers": ("1,two,3\n4,5,6\n", "column '1' holds 'two' in row 0, where other rows hold"),
     "a header of numbers": ("2019,2020,y\n5,3,1\n", "give header = true if row 0 names"),
     "no encoding": (b"a,b\n1,2\n", "there is no encoding 'utf-99'"),
     "a group that is the labels": ("a,b\n1,2\n", "'b' is both the labels and the group"),

@@ -50,7 +50,7 @@ TABLES = {
     "a csv with a long row": refused(
         "e.csv", "a,b\n1,2\n3,4,5\n", "row 1 has 3 .*the header has 2"
     ),
-    "a csv with a word": refused("f.csv", "1,2,1\n3,four,-1\n", "'four' at row 1, column 1"),
+    "a csv with a word": refused("f.csv", "1,2,1\n3,four,-1\n", "column '1' holds 'four' in row 1"),
     "a csv with an empty cell": refused("g.csv", "1,2,1\n,4,-1\n", "missing in column '0' .*row 1"),
     "a csv with NaN": refused("h.csv", "1,2,1\nnan,4,-1\n", "missing in column '0' .1 of 2"),
     "a csv with inf": refused("i.csv", "1,2,1\n3,-inf,-1\n", "feature -inf at row 1, column 1"),

@@ -72,6 +72,14 @@ def comparator_text(config: Mapping) -> str:
     return f"{text} ({'; '.join(own)})" if own else text
 
 
+NEEDED = {  # by a chart that a result may lack
+    "regret": '; it needs a comparator, such as comparator = "best"',
+    "sensitivity": "; it needs a learner with a grid",
+    "pairs": "; it needs a learner with a grid of two numbers",
+    "classes": "; it needs data with classes",
+}
+
+
 @public
 def plot(result: Result, kind: str, of: str | None = None, axes: Axes | None = None) -> Axes:
     """Draw a chart of a result; see `olx.lab.store.Result.plot`."""
@@ -81,7 +89,7 @@ def plot(result: Result, kind: str, of: str | None = None, axes: Axes | None = N
     names = [chart.heading for chart in found]
     asked = [chart for chart in found if of is None or of in (chart.heading, chart.dataset)]
     if not found:
-        raise RefusedValue(f"the result has no chart of {kind}.")
+        raise RefusedValue(f"the result has no chart of {kind}{NEEDED.get(kind, '')}.")
     if len(asked) != 1:
         seen = "no chart" if not asked else f"{len(asked)} charts"
         listed = ", ".join(names[:8]) + (", ..." if len(names) > 8 else "")
