@@ -313,9 +313,7 @@ def _curves(hparams: PyTree, params: PyTree, rounds: None) -> Array:
     problem = legendre.searched(mirror.conjugate)
     if problem is None or mirror.separable or getattr(problem, "total", None) is not None:
         return jnp.ones((), bool)
-    if flat.size > _LARGEST or any(
-        _value_at(problem.f, offsets) is not None for offsets in _OFFSETS
-    ):
+    if flat.size > _LARGEST or any(_value_at(problem.f, offsets) for offsets in _OFFSETS):
         return jnp.ones((), bool)  # it was checked when the map was made
     offsets = np.cos(np.arange(1.0, 1 + flat.size))  # no two singular values are equal there
     spreads = np.multiply.outer(_SPREADS, offsets - offsets.mean()).astype(flat.dtype)
@@ -385,9 +383,10 @@ def _curvatures(
     """The Hessians near a point; None if they cannot be computed."""
     spreads = max(abs(center), 1.0) * np.array(_SPREADS)
     points = jnp.asarray(center + np.multiply.outer(spreads, offsets), float)
-    value = _value_at(function, points[0])
-    if value is None:
+    found = _value_at(function, points[0])
+    if not found:
         return None
+    (value,) = found
     shape, dtype = getattr(value, "shape", None), getattr(value, "dtype", type(value).__name__)
     if shape != () or not jnp.issubdtype(dtype, jnp.floating):
         raise RefusedType(f"`{name}` must give one real number, got {dtype} of shape {shape}.")
@@ -395,13 +394,13 @@ def _curvatures(
     return None if isinstance(seen, Tracer) else np.asarray(seen, float)
 
 
-def _value_at(function: Callable, point: ArrayLike) -> Any:
-    """The shape of the value of a function; None if it needs decisions of another shape."""
+def _value_at(function: Callable, point: ArrayLike) -> tuple[Any, ...]:
+    """The shape of the value of a function; nothing if it needs decisions of another shape."""
     leaves, structure = jax.tree.flatten((as_tree(function), jnp.asarray(point, float)))
     try:
-        return _shape_of_value(structure, tuple(map(_kind_of, leaves)))
+        return (_shape_of_value(structure, tuple(map(_kind_of, leaves))),)
     except Exception:
-        return None
+        return ()
 
 
 def _kind_of(leaf: ArrayLike) -> tuple:

@@ -265,11 +265,14 @@ EXPERTS = {
             "a negative prior": np.array([2.0, -1.0]),
         }.items()
     },
-    "hedge from a zero": Bad(
-        lambda: advise(olx.hedge(0.5), params=np.array([1.0, 0.0])),
-        ValueError,
-        "run: hedge: `params` is the prior: its weights must be positive.*give jnp.ones",
-    ),
+    **{
+        f"hedge from {params}": Bad(
+            lambda params=params: advise(olx.hedge(0.5), params=np.array(params)),
+            ValueError,
+            "run: hedge: `params` is the prior: its weights must be positive.*give jnp.ones",
+        )
+        for params in ([0.0, 0.0], [1.0, 0.0], [1.5, -0.5])
+    },
     "exp3 from zeros": Bad(
         lambda: advise(experts.exp3(0.5, KEY), params=np.zeros(2)), ValueError, "is the prior"
     ),
@@ -316,10 +319,13 @@ EXPERTS = {
 }
 
 STARTS = {
-    "hedge from zeros": (olx.hedge(0.5), np.zeros(2)),
-    "hedge from ones": (olx.hedge(0.5), np.ones(2)),
-    "hedge from a vertex": (olx.hedge(0.5), np.array([1.0, 0.0])),
-    "hedge from a negative weight": (olx.hedge(0.5), np.array([1.5, -0.5])),
+    "entropy from zeros": (olx.omd(0.5, mirrors.negative_entropy()), np.zeros(2)),
+    "entropy from ones": (olx.omd(0.5, mirrors.negative_entropy()), np.ones(2)),
+    "entropy from a vertex": (olx.omd(0.5, mirrors.negative_entropy()), np.array([1.0, 0.0])),
+    "entropy from a negative weight": (
+        olx.omd(0.5, mirrors.negative_entropy()),
+        np.array([1.5, -0.5]),
+    ),
     "EG from zeros": (olx.first_order.exponentiated_gradient(0.1), np.zeros(2)),
     "EG of another total": (olx.first_order.exponentiated_gradient(0.1, 2.0), np.full(2, 0.5)),
     "EG+- outside": (olx.first_order.signed_exponentiated_gradient(0.1), np.ones(2)),
@@ -358,7 +364,7 @@ GAME = {
         f"a start outside: {name}": Bad(
             lambda learner=learner, params=params: start(learner, params),
             ValueError,
-            "rollout: .*`params` must lie in the domain of the mirror map",
+            "rollout: .*`params` (must lie in the domain of the mirror map|is the prior)",
         )
         for name, (learner, params) in STARTS.items()
     },

@@ -162,12 +162,13 @@ class Table:
     def _frame(self, path: Path, columns: Columns) -> pa.Table:
         levels = {each.name: each.levels or () for each in columns.columns}
         words = [name for name, known in levels.items() if any(isinstance(k, str) for k in known)]
+        reading = Reading(target=self.labels.name)
         try:
-            frame = read_frame(path, Reading(), words)
+            frame = read_frame(path, reading, words)
         except ValueError:
             if self.encoding is None:
                 raise
-            frame = read_frame(path, Reading(encoding=self.encoding), words)
+            frame = read_frame(path, reading._replace(encoding=self.encoding), words)
         if problems := [frame.problems[name] for name in levels if name in frame.problems]:
             raise RefusedValue(in_one_message(problems))
         return frame.table
@@ -241,7 +242,7 @@ def _labels_in(table: Table, path: Path) -> np.ndarray | None:
         return None
     with own_name(str(path)):
         name, columns = table.labels.name, table.columns
-        reading = Reading(encoding=table.encoding, target=name or None)
+        reading = Reading(encoding=table.encoding, target=name)
         whole = read_frame(path, reading)
         if name in whole.problems:
             raise RefusedValue(whole.problems[name])
