@@ -29,6 +29,13 @@ class Mixer(nnx.Module):
     >>> outputs, state = mixer(jnp.ones((5, 8)))
     >>> outputs.shape
     (5, 8)
+
+    A module of linen is made by the bridge of flax:
+
+    >>> linen = nnx.bridge.to_linen(Mixer, layer, 8, 2)
+    >>> weights = linen.init(jax.random.key(0), jnp.ones((5, 8)))
+    >>> linen.apply(weights, jnp.ones((5, 8)))[0].shape
+    (5, 8)
     """
 
     @public_as("Mixer")
