@@ -8,8 +8,6 @@ from typing import Any
 from olx._terminal import say, say_aside
 from olx.cli.commands import Asked, as_typed, check_rows, command
 
-LOOPBACK = ("127.0.0.1", "::1", "localhost")
-
 
 def _model_words(parser: argparse.ArgumentParser) -> None:
     """The words that name a model."""
@@ -67,6 +65,10 @@ def _serve_words(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--port", type=int, default=8000, help="0 takes a free one (8000)")
     parser.add_argument("--host", default="127.0.0.1", help="the address (this machine alone)")
     parser.add_argument(
+        "--allow-host", action="append", default=[], metavar="NAME",
+        help="a name of this machine that a proxy on it passes on; may be repeated",
+    )  # fmt: skip
+    parser.add_argument(
         "--save-every", type=int, default=1000, metavar="ROUNDS", help="save the state (1000)"
     )
     _model_words(parser)
@@ -85,7 +87,7 @@ state, GET /health says how the model is. A row that /learn has acknowledged is 
 not lost if the process is killed, and `olx serve` continues in the same state.""",
 )
 def _serve(asked: Asked) -> int:
-    from olx.lab.http_server import serve
+    from olx.lab.http_server import LOOPBACK, serve
     from olx.lab.learn import open_model
     from olx.lab.service import Service
 
@@ -103,7 +105,8 @@ def _serve(asked: Asked) -> int:
             service = Service(model, asked.save_every)
             if service.replayed:
                 say(f"{service.replayed:,} rows were learned again from the log.")
-            serve(service, asked.host, asked.port, lambda url: _say_served(url, service.health()))
+            address = asked.host, asked.port, asked.allow_host
+            serve(service, *address, lambda url: _say_served(url, service.health()))
             say(f"Saved after {service.newest.rounds:,} rounds.")
     except ValueError as error:
         raise ValueError(as_typed(str(error))) from error

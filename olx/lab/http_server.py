@@ -8,7 +8,9 @@
 A row is a JSON object with the names of the columns. An answer is JSON; an error is {"error": why}.
 A status of 4xx is the client's: nothing was learned. 503 is the server's. There is no password, so
 it listens on this machine alone unless another address is asked for. Only `application/json` is
-taken, which a page in a browser cannot send to another origin without being asked first.
+taken, which a page in a browser cannot send to another origin without being asked first. A page
+whose name was made to point to this machine has the origin of the service, but says its own name:
+on a loopback address, requests for other hosts are refused.
 """
 
 import json
@@ -17,10 +19,11 @@ import socket
 import sys
 import threading
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, NoReturn
+from urllib.parse import urlsplit
 
 import olx
 from olx import _archive as archive
@@ -29,6 +32,7 @@ from olx.lab.service import Closed, Service
 BODY = 1 << 20  # bytes of a request, at most
 ROWS = 1000  # of a request, at most
 CONNECTIONS = 64  # at a time
+LOOPBACK = ("127.0.0.1", "::1", "localhost")
 SECONDS = 30.0  # to wait for the next bytes of a client
 _STOP_SECONDS = 5.0  # to wait for requests that are being answered
 
@@ -106,6 +110,10 @@ class _Handler(BaseHTTPRequestHandler):
         wanted, play = known[path]
         if method != wanted:
             raise _Refused(HTTPStatus.METHOD_NOT_ALLOWED, f"{path} is asked for by {wanted}.")
+        host = urlsplit(f"//{self.headers.get('Host', '')}").hostname
+        if host and self.server.hosts and host not in self.server.hosts:
+            why = f"{host[:60]!r} is not this service; whoever starts it may give --allow-host."
+            raise _Refused(HTTPStatus.MISDIRECTED_REQUEST, why)
         if path in ("/predict", "/learn") and self.headers.get_content_type() != "application/json":
             why = "the rows must be JSON: give Content-Type: application/json."
             raise _Refused(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, why)
@@ -152,8 +160,10 @@ class Server(ThreadingHTTPServer):
     daemon_threads = True
     request_queue_size = CONNECTIONS
 
-    def __init__(self, address: tuple[str, int], service: Service):
+    def __init__(self, address: tuple[str, int], service: Service, names: Sequence[str] = ()):
         self.service = service
+        on_loopback = address[0] in LOOPBACK  # on another address it may have any name
+        self.hosts = {*LOOPBACK, *map(str.lower, names)} if on_loopback else set()
         self.address_family = socket.AF_INET6 if ":" in address[0] else socket.AF_INET
         self._free, self._busy = threading.Semaphore(CONNECTIONS), _Count()
         super().__init__(address, _Handler)
@@ -207,12 +217,15 @@ class _Count:
             self._changed.wait_for(lambda: self._number == 0, seconds)
 
 
-def serve(service: Service, host: str, port: int, say: Callable[[str], None]) -> None:
+def serve(
+    service: Service, host: str, port: int, names: Sequence[str], say: Callable[[str], None]
+) -> None:
     """Answer requests until SIGTERM or SIGINT, then store the state.
 
+    names: other names of a loopback address that requests may ask for.
     say: told the address once it listens.
     """
-    with Server((host, port), service) as server:
+    with Server((host, port), service, names) as server:
         for each in (signal.SIGTERM, signal.SIGINT):
             signal.signal(each, lambda *_: threading.Thread(target=server.shutdown).start())
         name = f"[{host}]" if ":" in host else host

@@ -294,6 +294,23 @@ def test_two_lengths_of_a_body_are_refused(result):
         assert client.connection.getresponse().status == 411
 
 
+def test_a_page_whose_name_points_to_this_machine_is_refused(result):
+    with served(result) as (client, service):
+        for host in ("evil.example", "evil.example:80", "127.0.0.1.evil.example", "[::2]:80"):
+            status, answer = client.ask("/learn", GOOD, Host=host)
+            assert status == 421
+            assert "--allow-host" in answer["error"]
+        assert service.newest.rounds == 400
+        for host in ("localhost", "LOCALHOST:8000", "127.0.0.1", "[::1]:80"):
+            assert client.ask("/predict", GOOD, Host=host)[0] == 200
+        named = Server(("127.0.0.1", 0), service, ["Mine.example"])
+        named.server_close()
+        assert "mine.example" in named.hosts
+        anywhere = Server(("0.0.0.0", 0), service)
+        anywhere.server_close()
+        assert not anywhere.hosts  # it may have any name
+
+
 def test_what_cannot_be_learned_is_refused_in_words(result):
     with served(result) as (client, service):
         before = service.newest
