@@ -209,8 +209,10 @@ class Certificate:
         return plots.plot_certificate(self, ax)
 
     def __str__(self) -> str:
-        if self.left.ndim != 1 or isinstance(self.left, Tracer):
+        if not self.left.ndim or isinstance(self.left, Tracer):
             return f"{self.theorem}: {self.left.shape}"
+        if self.left.ndim > 1:
+            return self._of_several_runs()
         seen, rounds = self.summary, self.left.size if self.at is None else int(self.at[-1])
         verdict = "FAILS after some" if seen.failed else "holds after each"
         published = ""
@@ -230,6 +232,16 @@ class Certificate:
         for condition, first in seen.reasons.items():
             said += f" It says nothing from round {first} on: {condition}."
         return said
+
+    def _of_several_runs(self) -> str:
+        """How many runs of a batch it holds in, and where it is tightest."""
+        seen, count = self.summary, self.holds.size
+        said = f"{self.theorem}: holds in {int(self.holds.sum())} of {count} runs"
+        for word, bad in {"fails": seen.failed > 0, "diverged": seen.diverged > 0}.items():
+            said += f", {word} in {int(bad.sum())}" if bool(bad.any()) else ""
+        run = jnp.unravel_index(jnp.argmin(seen.slack), seen.slack.shape)
+        where = ", ".join(str(int(place)) for place in run)
+        return f"{said}. Least slack {seen.slack[run]:.3g}, in run [{where}]."
 
 
 @pytree

@@ -69,6 +69,9 @@ def _serve_words(parser: argparse.ArgumentParser) -> None:
         help="a name of this machine that a proxy on it passes on; may be repeated",
     )  # fmt: skip
     parser.add_argument(
+        "--allow-unknown", action="store_true", help="a word that is new becomes zeros"
+    )
+    parser.add_argument(
         "--save-every", type=int, default=1000, metavar="ROUNDS", help="save the state (1000)"
     )
     _model_words(parser)
@@ -102,7 +105,7 @@ def _serve(asked: Asked) -> int:
     _look_here(asked)
     try:
         with open_model(asked.result, asked.learner, asked.dataset, asked.trust) as model:
-            service = Service(model, asked.save_every)
+            service = Service(model, asked.save_every, asked.allow_unknown)
             if service.replayed:
                 say(f"{service.replayed:,} rows were learned again from the log.")
             address = asked.host, asked.port, asked.allow_host

@@ -47,6 +47,8 @@ class Data(msgspec.Struct, kw_only=True, omit_defaults=True):
     order: of the rows; file: played once, in file order
     rows: the number of rows used, after shuffling; all if left out
     labels: only rows with these labels; all if left out
+    class_weights: of rows in learning, by label; or balanced, so that each class weighs the same.
+        Losses and metrics count each row once
     without: columns to leave out, by name or number, from 0 on
     task: binary, multiclass, regression, ...; known sets have a task
     binarize: the label, or the labels, that count as +1, against all others
@@ -78,6 +80,7 @@ class Data(msgspec.Struct, kw_only=True, omit_defaults=True):
     order: Literal["shuffled", "file"] = "shuffled"
     rows: int | None = None
     labels: list[float | str] | None = None
+    class_weights: Literal["balanced"] | Tree | None = None
     without: list[int | str] = []
     task: str | None = None
     binarize: float | str | bool | list[float | str] | None = None

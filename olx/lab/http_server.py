@@ -81,6 +81,7 @@ class _Handler(BaseHTTPRequestHandler):
                 status, found = HTTPStatus.SERVICE_UNAVAILABLE, {"error": str(error)}
             except (ValueError, TypeError) as error:  # the library refuses the rows
                 said = " ".join(str(error).split())
+                said = said.replace("give allow_unknown=True", "start it with --allow-unknown")
                 status, found = HTTPStatus.UNPROCESSABLE_ENTITY, {"error": said}
             except TimeoutError:
                 self.close_connection = True

@@ -53,6 +53,11 @@ class OpenModel(NamedTuple):
         whole = TASKS[self.about["task"]].whole
         return found if whole else self.context(found)
 
+    def weight(self, outcome: np.ndarray) -> Any:
+        """The weights of the classes of some outcomes; None for 1."""
+        found = self.table.labels.row_weights(outcome)
+        return None if found is None else self.context(found)
+
 
 @contextlib.contextmanager
 def open_model(
@@ -135,7 +140,8 @@ def newest_progress(model: OpenModel) -> Progress:
     """The model after the rows in the log of a service that was killed."""
     from olx.lab.data.json_rows import JsonRows
 
-    progress, reader = model.folder.saved, JsonRows(model.table, model.about["binarize"])
+    progress = model.folder.saved
+    reader = JsonRows(model.table, model.about["binarize"], allow_unknown=True)  # as it was then
     for entry in model.folder.entries():
         if entry.rounds != progress.rounds:
             raise ValueError(
@@ -156,8 +162,10 @@ def step_by_step(
     """
     x = model.context(reader.contexts(rows))
     y, state, losses = model.outcome(reader.outcomes(rows)), progress.state, []
-    for context, outcome in zip(x, y, strict=True):
-        state, _, paid = olx.step(model.learner, model.loss, state, context, outcome)
+    weights = model.weight(y)
+    weights = [1.0] * len(y) if weights is None else weights
+    for context, outcome, weight in zip(x, y, weights, strict=True):
+        state, _, paid = olx.step(model.learner, model.loss, state, context, outcome, weight)
         losses.append(float(paid))
     refuse_divergence(np.array(losses))
     return progress.after(state, losses), losses
@@ -198,7 +206,8 @@ def _play(
         )
     params = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), start)
     options: Tree = {"state": state, "record": metrics, "progress": False}
-    done = olx.run(model.learner, model.loss, Rounds(x, y), params, **options)
+    rounds = Rounds(x, y, model.weight(y))
+    done = olx.run(model.learner, model.loss, rounds, params, **options)
     sums = {name: np.sum(np.asarray(each, float), 0) for name, each in (done.trace or {}).items()}
     return done.state, np.asarray(done.losses, float), sums
 

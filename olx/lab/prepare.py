@@ -122,6 +122,11 @@ def jobs_on(
     """
     data = cache.whole(entry, 0)
     loss = _loss(experiment, data)
+    if entry.class_weights is not None and experiment.comparator is not None:
+        raise ConfigError(
+            f"data: {data.name} has class_weights, with which rows are learned, and regret counts "
+            "each row once; leave out comparator."
+        )
     _check_rows(experiment, entry, data)
     rounds = data.rounds(np.dtype(experiment.precision), dense=False)
     rows = digest(data)
@@ -209,14 +214,16 @@ def job_game(experiment: Experiment, job: Job, data: Dataset) -> Game:
     blind = job.where == f"learners.{len(experiment.learners)}"  # the baseline
     if blind and data.is_sparse and experiment.comparator is None:  # it sees no features
         data = dataclasses.replace(data, context=np.zeros((len(data), 1)))
-    as_rounds = lambda rows: rows.rounds(dtype, dense=not (data.is_sparse and large))
+    dense = not (data.is_sparse and large)
+    as_rounds = lambda rows: rows.rounds(dtype, dense, weighted=not blind)
     half, learn, test = None, data, None
     if experiment.protocol == "half":
         half = len(data) // 2
     if experiment.protocol == "split":
         cut = _training_rows(experiment, data)
-        learn, weight = data.rows(slice(cut)), (np.arange(len(data)) < cut).astype(dtype)
-        test = as_rounds(data)._replace(weight=weight)
+        learn, test = data.rows(slice(cut)), as_rounds(data)
+        learned = (np.arange(len(data)) < cut).astype(dtype)
+        test = test._replace(weight=learned if test.weight is None else learned * test.weight)
     keep = olx.keep.log_spaced(experiment.curve)
     return Game(_loss(experiment, data), as_rounds(learn), start, metrics, counts, keep, half, test)
 

@@ -44,12 +44,16 @@ class _Request:
 
 
 class Service:
-    """The operations of a served model."""
+    """The operations of a served model.
 
-    def __init__(self, model: OpenModel, save_every: int = 1000):
+    save_every: the state is stored after this many rounds.
+    allow_unknown: whether a word that was in no row before becomes zeros; False refuses it.
+    """
+
+    def __init__(self, model: OpenModel, save_every: int = 1000, allow_unknown: bool = False):
         self._model, self._every = model, save_every
         self._closed = self._trouble = ""
-        self._reader = JsonRows(model.table, model.about["binarize"])
+        self._reader = JsonRows(model.table, model.about["binarize"], allow_unknown)
         self._writer, self._queue_lock = threading.Lock(), threading.Lock()
         self._queue: list[_Request] = []
         self.newest = newest_progress(model)

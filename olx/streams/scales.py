@@ -74,14 +74,18 @@ def _times_rows(x: Matrix, numbers: np.ndarray) -> Matrix:
     return (_diagonal(numbers) @ x).tocsr() if _is_sparse(x) else x * numbers[:, None]
 
 
-def uneven_spreads(names: Sequence[str], x: np.ndarray) -> str:
+def uneven_spreads(names: Sequence[str], x: np.ndarray, words: Sequence[str] = ()) -> str:
     """Says which column spreads 1000 times as far as another one; empty if none does.
+
+    words: the columns of words, whose features are 0 and 1.
 
     >>> uneven_spreads(["age", "income"], np.array([[20.0, 30000.0], [40.0, 90000.0]]))
     "the spread of 'income' is 3e+03 times that of 'age'"
     """
     with np.errstate(over="ignore", invalid="ignore"):  # columns past all floats are refused later
         spread = _spreads(x) if len(names) else np.zeros(0)
+    if words:  # a rare word spreads less, and does no harm
+        names, spread = [*names, words[0]], np.append(spread, 0.5)
     there = np.flatnonzero((spread > 0) & np.isfinite(spread))
     if len(there) < 2:
         return ""

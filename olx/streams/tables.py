@@ -140,11 +140,12 @@ class Columns:
             raise RefusedValue(f"the table has no column {self.target.name!r}.")
         return _outcomes(self.target, table[self.target.name])
 
-    def numbers_in(self, x: np.ndarray) -> tuple[list[str], np.ndarray]:
-        """The names and the features of the columns of numbers, without words and dates."""
+    def uneven_spreads(self, x: np.ndarray) -> str:
+        """Says which column of the features `x` spreads far more than another one, if one does."""
         plain = [not (one.levels or one.parts) for one in self.columns for _ in one.names]
         names = [name for name, own in zip(self.names, plain, strict=True) if own]
-        return names, x if all(plain) else x[:, plain]
+        words = [one.name for one in self.columns if one.levels]
+        return uneven_spreads(names, x if all(plain) else x[:, plain], words)
 
     def to_json(self) -> str:
         return json.dumps(dataclasses.asdict(self))
@@ -273,7 +274,7 @@ def from_frame(
         raise RefusedValue(f"scale must be one of {', '.join(SCALES)}, got {scale!r}.")
     x = features_of(columns, values)
     found = Columns(columns, about, scale=fit_scale(x, scale))
-    if scale == "none" and (said := uneven_spreads(*found.numbers_in(x))):
+    if scale == "none" and (said := found.uneven_spreads(x)):
         warnings.warn(f'from_frame: {said}; give scale = "standard".', stacklevel=3)
     whole = about.labels is not None and about.positive is None
     y = _outcomes(about, table[target])

@@ -580,3 +580,15 @@ def test_rounding_of_the_constants_of_a_potential_is_no_violation(name):
         run = played(cast(learner), losses.linear_loss, cast(rounds), cast(u))
         proof = olx.certify(cast(learner), run, cast(u))[0]
         assert proof.holds, str(proof)
+
+
+def test_several_runs_are_printed_as_one():
+    x = jax.random.normal(jax.random.key(0), (40, D))
+    learners = olx.batch(lambda eta: olx.linear(olx.ogd(eta)), eta=np.array([0.01, 0.1, 1.0, 1e30]))
+    rounds = olx.Rounds(x, jnp.sign(x[:, 0]))
+    proof = olx.certify(learners, losses.squared, rounds, ZEROS, jnp.ones(D), progress=False)[0]
+    least = int(jnp.argmin(proof.summary.slack))
+    assert str(proof) == (
+        f"{proof.theorem}: holds in 3 of 4 runs, diverged in 1. Least slack "
+        f"{proof.summary.slack[least]:.3g}, in run [{least}]."
+    )

@@ -6,6 +6,7 @@ import itertools
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -23,7 +24,7 @@ from olx.lab.config import parse
 from olx.lab.data import load
 from olx.lab.data.json_rows import JsonRows
 from olx.lab.http_server import BODY, ROWS, Server
-from olx.lab.learn import learn, open_model
+from olx.lab.learn import learn, newest_progress, open_model
 from olx.lab.rows_log import Entry, RowsLog, entries
 from olx.lab.run import run
 from olx.lab.service import Closed, Service
@@ -96,10 +97,10 @@ class Client:
 
 
 @contextlib.contextmanager
-def served(result, save_every=1000):
+def served(result, save_every=1000, allow_unknown=False):
     """A client of a service in this process, and the service."""
     with open_model(result) as model:
-        service = Service(model, save_every)
+        service = Service(model, save_every, allow_unknown)
         with Server(("127.0.0.1", 0), service) as server:
             thread = threading.Thread(target=server.serve_forever, args=(0.02,))
             thread.start()
@@ -279,13 +280,28 @@ def test_dates_large_labels_and_large_predictions_are_no_numbers(tmp_path):
         assert service.newest is before
 
 
+def test_new_words_become_zeros_if_asked(result):
+    new = GOOD | {"city": "Kiel"}
+    with served(result) as (client, _):
+        said = client.ask("/learn", new)[1]["error"]
+        assert said.startswith("the request: column 'city' holds 'Kiel'")
+        assert "start it with --allow-unknown" in said
+    with served(result, allow_unknown=True) as (client, service):
+        assert client.ask("/learn", [new, GOOD])[0] == 200
+        learned = service.newest.state
+        shutil.copytree(result, killed := result.parent / "killed")  # its state is not stored
+    with open_model(killed) as model:
+        assert model.folder.saved.rounds == 400
+        assert same(newest_progress(model).state, learned)
+
+
 def test_two_lengths_of_a_body_are_refused(result):
     with served(result) as (client, _):
         client.connection.putrequest("POST", "/learn")
         for name, value in (("Content-Type", "application/json"), *[("Content-Length", "9")] * 2):
             client.connection.putheader(name, value)
         client.connection.endheaders(b'{"age":1}')
-        assert client.connection.getresponse().read().startswith(b'{"error":"Table.apply')
+        assert client.connection.getresponse().read().startswith(b'{"error":"the request')
         client.connection.putrequest("POST", "/learn")
         for name, value in (("Content-Type", "application/json"), ("Content-Length", "9")):
             client.connection.putheader(name, value)

@@ -142,6 +142,9 @@ def test_it_is_written_in_latex(result):
     assert r"c \& 50\% & $\underline{1.101} {\scriptstyle\pm 0.058}$ & $\underline{2.133} " in text
     assert r"{[}d{]} & $3.167 {\scriptstyle\pm 0.088}$ & diverged \\" in lines
     assert text.count("{") == text.count("}")
+    assert r"\label{tab:result}" in lines  # the name of its folder
+    odd = paper.latex(paper.paper_table(result)._replace(name="my (2nd) result!"))
+    assert r"\label{tab:my-2nd-result}" in odd
     for rule in ("toprule", "midrule", "bottomrule"):
         assert f"\\{rule}" in lines
     hostile = '\\end{table} $x^2$ # ~ " \x1b --'
@@ -250,7 +253,7 @@ def test_a_chart_that_is_not_there_says_what_it_needs():
 def test_wide_tables_have_upright_heads():
     cell = paper.Cell(0.5, 0.1, False, False)
     wide = paper.PaperTable(
-        "Mean loss", "data set", ["d"], ["a_learner.of_a_long_name"] * 7, [[cell] * 7]
+        "mine", "Mean loss", "data set", ["d"], ["a_learner.of_a_long_name"] * 7, [[cell] * 7]
     )
     assert paper.latex(wide).count(r"\rotatebox{90}{a\_learner.of\_a\_long\_name}") == 7
     few = wide._replace(columns=wide.columns[:6], cells=[[cell] * 6])
@@ -261,7 +264,7 @@ def test_the_command_prints_a_table(result, capsys):
     assert main(["table", str(result.folder), "--format", "markdown", "--metric", "error"]) == 0
     assert "| learner | heart | a\\<b |" in capsys.readouterr().out
     assert main(["table", str(result.folder), "--metric", "lss"]) == 2
-    assert "must be one of loss, error" in capsys.readouterr().err
+    assert "table: `metric` must be one of loss, error" in capsys.readouterr().err
 
 
 def test_numbers_are_short():

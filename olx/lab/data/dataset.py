@@ -27,7 +27,7 @@ from olx.lab.data.table import (
 )
 from olx.lab.tasks import outcomes
 from olx.lab.tasks.task import BINARY, TASKS, Task
-from olx.streams.scales import fit_scale, uneven_spreads
+from olx.streams.scales import fit_scale
 from olx.streams.sparse_rows import sparse_rows
 
 
@@ -79,8 +79,19 @@ class Dataset:
         context = jax.tree.map(lambda leaf: leaf[index], self.context)
         return dataclasses.replace(self, context=context, outcome=self.outcome[index])
 
-    def rounds(self, dtype: DTypeLike = np.float32, dense: bool = True) -> Rounds:
-        """The rows as rounds. `dense=False` keeps sparse rows sparse, for `olx.run`."""
+    def rounds(
+        self, dtype: DTypeLike = np.float32, dense: bool = True, weighted: bool = True
+    ) -> Rounds:
+        """The rows as rounds, with the weights of their classes if `weighted`.
+
+        dense: False keeps sparse rows sparse, for `olx.run`.
+        """
+        known = self.table.labels if self.table is not None and weighted else Labels()
+        weight = known.row_weights(self.outcome)
+        rounds = self._unweighted(dtype, dense)
+        return rounds if weight is None else rounds._replace(weight=weight.astype(dtype))
+
+    def _unweighted(self, dtype: DTypeLike, dense: bool) -> Rounds:
         outcome = self.outcome if self.task.whole else self.outcome.astype(dtype)
         if self.context is None:
             return Rounds(None, outcome)
@@ -178,7 +189,7 @@ def prepare(
     )
     notes = rows.notes
     if rows.columns is not None and scale == "none":
-        said = uneven_spreads(*rows.columns.numbers_in(x))
+        said = rows.columns.uneven_spreads(x)
         notes += (Note("scale", f'none; {said}: give scale = "standard"'),) if said else ()
     x = with_bias(table.scale.apply(x), table.bias)
     if task.gather is not None:

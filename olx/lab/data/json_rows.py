@@ -25,10 +25,14 @@ _EXACT = 2**53  # whole numbers below it are floats
 
 
 class JsonRows:
-    """Reads rows as the rows of a file were read."""
+    """Reads rows as the rows of a file were read.
 
-    def __init__(self, table: Table, binarize: Binarize):
+    allow_unknown: whether a word that was in no row before becomes zeros; False refuses it.
+    """
+
+    def __init__(self, table: Table, binarize: Binarize, allow_unknown: bool = False):
         self.table, self.binarize = table, binarize
+        self._options: dict[str, Any] = {"allow_unknown": allow_unknown, "place": "the request"}
         self.label = table.labels.name or "label"
         self._columns: list[tuple[str, dict[str, int] | None, int]] = []
         columns = table.columns.columns if table.columns is not None else ()
@@ -45,7 +49,8 @@ class JsonRows:
     def contexts(self, rows: list[Row]) -> np.ndarray:
         """The contexts of some rows."""
         if self.table.columns is None:
-            return self.table.apply(np.array([self._features(row) for row in rows]))
+            x = np.array([self._features(row) for row in rows])
+            return self.table.apply(x, **self._options)
         if (x := self._plain(rows)) is not None:
             return with_bias(self.table.scale.apply(x), self.table.bias)
         others = {self.label, self.table.id}
@@ -56,7 +61,7 @@ class JsonRows:
                 raise RefusedValue(f"row {i} and row 0 have other columns: one has {odd!r}.")
         features = [{key: row[key] for key in row if key not in others} for row in rows]
         try:
-            return self.table.apply(features)
+            return self.table.apply(features, **self._options)
         except (pa.ArrowInvalid, TypeError, OverflowError) as error:
             raise RefusedValue(f"the rows cannot be read as a table: {error}") from error
 

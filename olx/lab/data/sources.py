@@ -28,6 +28,7 @@ from olx._refusal import own_name
 from olx.core import Rounds
 from olx.lab import user_factories
 from olx.lab.config import ConfigError, nearest
+from olx.lab.data.class_weights import ClassWeights, with_class_weights
 from olx.lab.data.dataset import Dataset, prepare
 from olx.lab.data.files import SUFFIXES, Reading, Rows, file_digest, read_file, rows_with_labels
 from olx.lab.data.given import call_loader, generate, given_rows, stream_dataset
@@ -72,6 +73,7 @@ def load(
     folder: str | os.PathLike | None = None,
     *,
     labels: Sequence[float | str] | None = None,
+    class_weights: ClassWeights = None,
     without: Sequence[int | str] = (),
     task: str | None = None,
     binarize: Binarize = None,
@@ -97,6 +99,8 @@ def load(
     """Load the data set `name`, as above; files come from `folder`, $OLX_DATA, or the cache.
 
     labels: only rows with these labels, such as two classes of many; None for all.
+    class_weights: with which the rows of each label are learned, 1 if not named; or "balanced", so
+        that each class weighs the same (counts all rows). Losses count each row once.
     without: columns of features to leave out, by name or by number, from 0 on.
     task: one of `olx.lab.tasks`. Known sets have a task; a file with two labels is binary.
     binarize: the label, or the labels, that count as +1, against all others.
@@ -143,6 +147,7 @@ def load(
     reading = Reading(*own)
     if name.startswith("stream:") or isinstance(thing, Rounds | Stream):
         options = {"task": task, "binarize": binarize, "sha256": sha256, "labels": labels}
+        options |= {"class_weights": class_weights}
         options |= {"bias": bias or None, "center_target": center_target or None}
         options |= {"scale": None if scale == "none" else scale}
         options |= dict(zip(Reading._fields, own, strict=False))
@@ -181,6 +186,7 @@ def load(
         center_target=center_target,
         expert_loss=expert_loss,
     )
+    data = with_class_weights(data, class_weights)
     return data if seed is None else data.shuffled(seed)
 
 

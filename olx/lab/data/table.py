@@ -54,6 +54,15 @@ class Labels:
     signs: bool = False
     mean: float = 0.0
     spread: float = 1.0
+    weights: tuple[float, ...] = ()  # with which the rows of each class are learned; empty for 1
+
+    def class_numbers(self, outcome: np.ndarray) -> np.ndarray:
+        """The places in `classes` of some outcomes."""
+        return np.asarray((outcome + 1) / 2 if self.signs else outcome).astype(int)
+
+    def row_weights(self, outcome: np.ndarray) -> np.ndarray | None:
+        """The weights with which rows of these outcomes are learned; None for 1."""
+        return np.array(self.weights)[self.class_numbers(outcome)] if self.weights else None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -84,15 +93,18 @@ class Table:
             names = [f"x{i}" for i in range(self.width) if i not in self.without]
         return [*names, "intercept"] if self.bias else names
 
-    def apply(self, data: object, *, allow_unknown: bool = False) -> Matrix:
+    def apply(
+        self, data: object, *, allow_unknown: bool = False, place: str = "Table.apply"
+    ) -> Matrix:
         """The contexts of new rows: an array of shape (T, d), or a SciPy matrix if they are sparse.
 
         data: the path of a file, a table that narwhals reads, a row as a dictionary or a list of
             such rows, or an array or SciPy matrix with the features of the file. Labels may be
             there or not.
         allow_unknown: a word that is not among the categories becomes zeros; False refuses it.
+        place: what messages call rows that are in no file.
         """
-        place = str(data) if isinstance(data, str | os.PathLike) else "Table.apply"
+        place = str(data) if isinstance(data, str | os.PathLike) else place
         rows = [data] if isinstance(data, dict) else data
         if isinstance(rows, list) and rows and all(isinstance(row, dict) for row in rows):
             data = pa.Table.from_pylist(rows)

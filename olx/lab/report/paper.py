@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 import pyarrow as pa
 
-from olx._refusal import RefusedValue, public
+from olx._refusal import RefusedValue, own_name
 from olx._terminal import as_line
 from olx.lab.report.comparisons import SEED_TEST, rivals
 from olx.lab.report.scores import (
@@ -54,6 +54,7 @@ class Cell(NamedTuple):
 class PaperTable(NamedTuple):
     """A table, in words and numbers; `text_of` writes it."""
 
+    name: str  # of the result, for references to the table
     caption: str
     corner: str  # what the rows are
     rows: list[str]
@@ -71,7 +72,7 @@ class PaperTable(NamedTuple):
         return pa.table(arrays, names=names)
 
 
-@public
+@own_name("table")
 def paper_table(result: Result, columns: str = "data", metric: str = "loss") -> PaperTable:
     """The table of a result.
 
@@ -102,12 +103,12 @@ def paper_table(result: Result, columns: str = "data", metric: str = "loss") -> 
             cells[dataset, rival.score.learner] = _cell(rival.score, metric, is_best, is_alike)
     datasets = list(dict.fromkeys(name for name, _ in cells))
     learners = [*ranking(best)]
-    caption = _caption(best, metric)
+    name, caption = result.folder.resolve().name, _caption(best, metric)
     if columns == "data":
         table = [[cells.get((name, learner)) for name in datasets] for learner in learners]
-        return PaperTable(caption, "learner", learners, datasets, table)
+        return PaperTable(name, caption, "learner", learners, datasets, table)
     table = [[cells.get((name, learner)) for learner in learners] for name in datasets]
-    return PaperTable(caption, "data set", datasets, learners, table)
+    return PaperTable(name, caption, "data set", datasets, learners, table)
 
 
 def latex(table: PaperTable) -> str:
@@ -124,7 +125,7 @@ def latex(table: PaperTable) -> str:
             r"\begin{table}",
             r"  \centering",
             rf"  \caption{{{latex_text(table.caption)}}}",
-            r"  \label{tab:results}",
+            rf"  \label{{tab:{re.sub(r'[^A-Za-z0-9]+', '-', table.name).strip('-')}}}",
             r"  \par\smallskip",
             r"  \resizebox{\ifdim\width>\linewidth\linewidth\else\width\fi}{!}{%",
             rf"  \begin{{tabular}}{{@{{}}l{'r' * len(table.columns)}@{{}}}}",
@@ -186,7 +187,7 @@ def csv_text(table: PaperTable) -> str:
     return made.getvalue().rstrip("\n")
 
 
-@public
+@own_name("table")
 def text_of(table: PaperTable, format: str) -> str:
     """The table in one of `FORMATS`."""
     if format not in FORMATS:
