@@ -192,7 +192,7 @@ REFUSED = {
     ),
     "a caller of the loss": (updated(MIX), "reads the loss of a round; give it, as `update(...,"),
     "a simplex": (updated(LEARNERS["leader on the simplex"][0]), "always starts at [0.3333"),
-    "an outer start": (updated(olx.hedge(0.5)), "must lie in the domain of the mirror map"),
+    "an outer start": (updated(olx.hedge(0.5)), "its weights must be positive"),
     "no params": (updated(olx.ogd(0.1), params=None), "`update` needs the params"),
     "a weight": (updated(olx.ogd(0.1), weight=-1.0), "`weight` must be non-negative, got -1"),
     "a gradient": (

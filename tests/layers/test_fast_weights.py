@@ -329,7 +329,7 @@ REFUSED = {
     ),
     "values of a layer": lambda rows: fast_weights(olx.second_order.arow(1.0)),
     "one row per token": lambda rows: fast_weights(olx.ogd(1.0))(rows[0][None], *rows[1:]),
-    "domain of the mirror map": lambda rows: fast_weights(olx.hedge(1.0))(*rows),
+    "its weights must be positive": lambda rows: fast_weights(olx.hedge(1.0))(*rows),
     "`state` must be": lambda rows: fast_weights(olx.ogd(1.0))(*rows, state=rows[0]),
     "does not say so": lambda rows: with_forgetting(olx.first_order.adagrad(1.0), 0.5),
 }
