@@ -20,7 +20,8 @@ import scipy.sparse
 
 from olx._refusal import RefusedType, RefusedValue, own_name, public
 from olx.boosting.weak import WeakLearner
-from olx.streams.checks import check_finite, check_kind
+from olx.streams.checks import check_kind
+from olx.streams.finite import check_finite
 from olx.streams.sparse_rows import SparseRows
 
 

@@ -6,7 +6,6 @@ A command imports what it needs when it is called, so that `olx --help` answers 
 import argparse
 import importlib.util
 import keyword
-import re
 from collections.abc import Callable
 from importlib import resources
 from pathlib import Path
@@ -215,76 +214,6 @@ def _diff(asked: Asked) -> int:
     say(differences(first, second))
     say(f"The page is in {write_difference(first, second, asked.out or second.folder / name)}.")
     return 0
-
-
-def _predict_words(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("result", type=Path, help="a folder that `olx run` wrote")
-    parser.add_argument("data", type=Path, help="a file of rows, with or without labels")
-    parser.add_argument("--learner", help="its label (the best of the leaderboard)")
-    parser.add_argument("--dataset", help="the label of the data it learned from, if several")
-    parser.add_argument(
-        "--out", type=Path, default=Path("predictions.csv"),
-        help="the file to write, .csv or .parquet (predictions.csv)",
-    )  # fmt: skip
-    parser.add_argument(
-        "--trust", action="append", default=[], metavar="MODULE",
-        help="a module of your own whose functions the learner may use; may be repeated",
-    )  # fmt: skip
-    parser.add_argument(
-        "--allow-unknown", action="store_true", help="a word that is new becomes zeros"
-    )
-
-
-@command(
-    "predict",
-    "predict new rows with a learner of a result",
-    _predict_words,
-    """A run stores the best configuration of every learner as it was after its last round. New
-rows are read as the first ones were: the same columns, categories, scale and intercept. With the
-column of labels in the file, the loss is printed too. In Python: olx.lab.models.read(result) gives
-the learner and its state.
-
-A result is data: no code in its folder is run. If the learner is made by a module of your own, name
-the module with --trust, and call the command from the folder where you keep it.""",
-)
-def _predict(asked: Asked) -> int:
-    from olx.lab import models, user_factories
-    from olx.lab.report.scores import configuration
-
-    models.check_suffix(asked.out)
-    check_rows("predict", asked)
-    if asked.trust:
-        user_factories.look_in(Path.cwd())
-    words = asked.result, asked.data, asked.learner, asked.dataset, asked.allow_unknown, asked.trust
-    try:
-        served = models.predict(*words)
-    except ValueError as error:
-        raise ValueError(as_typed(str(error))) from error
-    models.write_predictions(served.table, asked.out)
-    about = served.about
-    numbers = configuration(about["hyperparameters"])
-    of = f"{about['learner']}{f' ({numbers})' if numbers else ''}"
-    say(f"{of}, after {about['rounds']:,} rounds of {about['dataset']}.")
-    if served.judged:
-        say(", ".join(f"mean {name} {value:.4g}" for name, value in served.judged.items()) + ".")
-    if served.note:
-        say(as_typed(served.note))
-    say(f"The predictions of {served.table.num_rows:,} rows are in {asked.out}.")
-    return 0
-
-
-def check_rows(command: str, asked: Asked) -> None:
-    """Refuse a folder in place of the file of rows, such as the result."""
-    if asked.data.is_dir() and asked.result.is_file():
-        raise ValueError(f"the result comes first: olx {command} {asked.data} {asked.result}")
-    if asked.data.is_dir():
-        raise ValueError(f"{asked.data} is a folder; give a file of rows.")
-
-
-def as_typed(said: str) -> str:
-    """A message with the options of the command in place of the arguments of Python."""
-    said = said.replace("allow_unknown=True", "--allow-unknown")
-    return re.sub(r"trust=\['([\w.]+)'\]", r"--trust \1", said)
 
 
 @command(

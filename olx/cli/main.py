@@ -12,7 +12,7 @@ from types import TracebackType
 from typing import NoReturn
 
 from olx._terminal import as_line, say_aside
-from olx.cli import service_commands  # noqa: F401 (adds its commands)
+from olx.cli import model_commands  # noqa: F401 (adds its commands)
 from olx.cli.commands import COMMANDS, Asked, result_folder
 
 EXAMPLES = """examples:

@@ -39,7 +39,7 @@ from olx.engine.threads import (
     threads_of,
 )
 from olx.keep import Keep
-from olx.streams.checks import widest_float
+from olx.streams.finite import widest_float
 
 
 class Options(NamedTuple):

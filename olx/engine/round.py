@@ -22,7 +22,7 @@ from olx._readings import visible_readings
 from olx._refusal import RefusedType
 from olx.core import Feedback, Learner, Loss, Scalar
 from olx.losses.score import ScoreLoss
-from olx.streams.checks import dtype_of
+from olx.streams.finite import dtype_of
 
 Record = Callable[[PyTree, Feedback], PyTree]
 Measure = Callable[[Feedback], PyTree]

@@ -29,7 +29,6 @@ from olx.frameworks.lift import as_linear, is_affine
 from olx.needs import refuse_breach
 from olx.streams.arrays import rows_with_ones
 from olx.streams.checks import (
-    check_finite,
     check_kind,
     is_array,
     is_plain,
@@ -37,8 +36,8 @@ from olx.streams.checks import (
     judge,
     on_host,
     refuse_stranger,
-    widest_float,
 )
+from olx.streams.finite import check_finite, widest_float
 from olx.streams.sparse_rows import SparseRows, sparse_rows
 
 _INSIDE = "reads its rows in pieces", "`jax.vmap(learner.predict, (None, 0))(state, rows)` can"

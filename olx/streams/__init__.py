@@ -19,6 +19,9 @@ from olx.streams.classification import logistic_labels as logistic_labels
 from olx.streams.classification import r_of_k as r_of_k
 from olx.streams.classification import stretched_classification as stretched_classification
 from olx.streams.classification import weak_votes as weak_votes
+from olx.streams.columns import Column as Column
+from olx.streams.columns import Columns as Columns
+from olx.streams.columns import Target as Target
 from olx.streams.experts import alternating_losses as alternating_losses
 from olx.streams.experts import drifting_losses as drifting_losses
 from olx.streams.experts import expert_losses as expert_losses
@@ -40,8 +43,5 @@ from olx.streams.sparse_rows import SparseRows as SparseRows
 from olx.streams.sparse_rows import read_svmlight as read_svmlight
 from olx.streams.sparse_rows import sparse_rows as sparse_rows
 from olx.streams.stream import Stream as Stream
-from olx.streams.tables import Column as Column
-from olx.streams.tables import Columns as Columns
 from olx.streams.tables import Framed as Framed
-from olx.streams.tables import Target as Target
 from olx.streams.tables import from_frame as from_frame

@@ -23,7 +23,8 @@ from jaxtyping import PyTree
 from olx import _check as check
 from olx._refusal import RefusedType, RefusedValue, public, public_as
 from olx.core import Rounds
-from olx.streams.checks import first_of, refuse_masked
+from olx.streams.checks import refuse_masked
+from olx.streams.finite import first_of
 from olx.streams.sparse_rows import SparseRows, sparse_rows
 
 Example = tuple[PyTree, PyTree] | tuple[PyTree, PyTree, float]

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from olx.streams.cells import cells_of, numbers_of
-from olx.streams.tables import Column, Values
+from olx.streams.columns import Column, Values
 
 if TYPE_CHECKING:
     from narwhals.stable.v2 import Series

@@ -23,7 +23,8 @@ from olx.lab.data.csv import Frame, read_csv, refuse_twins
 from olx.lab.data.svmlight import SVMLIGHT, query_ids, read_svmlight
 from olx.lab.data.unpacking import COMPRESSED, check_npz, check_size
 from olx.streams.cells import Level, cells_of, is_number, numbers_of, refuse_kind
-from olx.streams.tables import Columns, Fill, features_of, fit_columns, narwhals_frame
+from olx.streams.columns import Columns, features_of, narwhals_frame
+from olx.streams.tables import Fill, fit_columns
 
 if TYPE_CHECKING:
     from narwhals.stable.v2 import DataFrame, Series

@@ -35,8 +35,8 @@ from olx.lab.data.files import (
 from olx.lab.tasks import outcomes
 from olx.lab.tasks.task import TASKS, Task
 from olx.streams.cells import Level, in_one_message
+from olx.streams.columns import Columns, from_plain, narwhals_frame, with_tuples
 from olx.streams.scales import Scale
-from olx.streams.tables import Columns, from_plain, narwhals_frame, with_tuples
 
 Binarize = float | str | bool | Sequence[float | str] | None  # the labels that count as +1
 

@@ -1,12 +1,13 @@
-"""The commands of a model that goes on learning: `olx learn` and `olx serve`."""
+"""The commands of a stored model: `olx predict`, `olx learn` and `olx serve`."""
 
 import argparse
+import re
 import sys
 from pathlib import Path
 from typing import Any
 
 from olx._terminal import say, say_aside
-from olx.cli.commands import Asked, as_typed, check_rows, command
+from olx.cli.commands import Asked, command
 
 
 def _model_words(parser: argparse.ArgumentParser) -> None:
@@ -17,6 +18,57 @@ def _model_words(parser: argparse.ArgumentParser) -> None:
         "--trust", action="append", default=[], metavar="MODULE",
         help="a module of your own whose functions the learner may use; may be repeated",
     )  # fmt: skip
+
+
+def _unknown_word(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--allow-unknown", action="store_true", help="a word that is new becomes zeros"
+    )
+
+
+def _predict_words(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("result", type=Path, help="a folder that `olx run` wrote, or its model")
+    parser.add_argument("data", type=Path, help="a file of rows, with or without labels")
+    parser.add_argument(
+        "--out", type=Path, default=Path("predictions.csv"),
+        help="the file to write, .csv or .parquet (predictions.csv)",
+    )  # fmt: skip
+    _unknown_word(parser)
+    _model_words(parser)
+
+
+@command(
+    "predict",
+    "predict new rows with a learner of a result",
+    _predict_words,
+    """A run stores the best configuration of every learner as it was after its last round. New
+rows are read as the first ones were: the same columns, categories, scale and intercept. With the
+column of labels in the file, the loss is printed too. In Python: olx.lab.models.read(result) gives
+the learner and its state.
+
+A result is data: no code in its folder is run. If the learner is made by a module of your own, name
+the module with --trust, and call the command from the folder where you keep it.""",
+)
+def _predict(asked: Asked) -> int:
+    from olx.lab import models
+
+    models.check_suffix(asked.out)
+    _check_rows("predict", asked)
+    _look_here(asked)
+    words = asked.result, asked.data, asked.learner, asked.dataset, asked.allow_unknown, asked.trust
+    try:
+        served = models.predict(*words)
+    except ValueError as error:
+        raise ValueError(_as_typed(str(error))) from error
+    models.write_predictions(served.table, asked.out)
+    about = served.about
+    say(f"{_learner_of(about)}, after {about['rounds']:,} rounds of {about['dataset']}.")
+    if served.judged:
+        say(", ".join(f"mean {name} {value:.4g}" for name, value in served.judged.items()) + ".")
+    if served.note:
+        say(_as_typed(served.note))
+    say(f"The predictions of {served.table.num_rows:,} rows are in {asked.out}.")
+    return 0
 
 
 def _learn_words(parser: argparse.ArgumentParser) -> None:
@@ -36,19 +88,16 @@ last rounds of the run: if rounds are independent, one alarm in 740 is false."""
 )
 def _learn(asked: Asked) -> int:
     from olx.lab.learn import learn
-    from olx.lab.report.scores import configuration
 
-    check_rows("learn", asked)
+    _check_rows("learn", asked)
     _look_here(asked)
     try:
         found = learn(asked.result, asked.data, asked.learner, asked.dataset, asked.trust)
     except ValueError as error:
-        raise ValueError(as_typed(str(error))) from error
-    about = found.about
-    numbers = configuration(about["hyperparameters"])
-    of = f"{about['learner']}{f' ({numbers})' if numbers else ''}"
+        raise ValueError(_as_typed(str(error))) from error
     if found.replayed:
         say(f"{found.replayed:,} rows of a service that was stopped were learned first.")
+    of = _learner_of(found.about)
     say(f"{of}, after {found.rounds:,} rounds; {found.count:,} of them are of {asked.data}.")
     said = (
         f"mean {name} {value:.4g}"
@@ -68,9 +117,7 @@ def _serve_words(parser: argparse.ArgumentParser) -> None:
         "--allow-host", action="append", default=[], metavar="NAME",
         help="a name of this machine that a proxy on it passes on; may be repeated",
     )  # fmt: skip
-    parser.add_argument(
-        "--allow-unknown", action="store_true", help="a word that is new becomes zeros"
-    )
+    _unknown_word(parser)
     parser.add_argument(
         "--save-every", type=int, default=1000, metavar="ROUNDS", help="save the state (1000)"
     )
@@ -112,7 +159,7 @@ def _serve(asked: Asked) -> int:
             serve(service, *address, lambda url: _say_served(url, service.health()))
             say(f"Saved after {service.newest.rounds:,} rounds.")
     except ValueError as error:
-        raise ValueError(as_typed(str(error))) from error
+        raise ValueError(_as_typed(str(error))) from error
     return 0
 
 
@@ -128,3 +175,25 @@ def _look_here(asked: Asked) -> None:
 
     if asked.trust:
         user_factories.look_in(Path.cwd())
+
+
+def _learner_of(about: dict[str, Any]) -> str:
+    """The learner of a model, with its numbers."""
+    from olx.lab.report.scores import configuration
+
+    numbers = configuration(about["hyperparameters"])
+    return f"{about['learner']}{f' ({numbers})' if numbers else ''}"
+
+
+def _check_rows(command: str, asked: Asked) -> None:
+    """Refuse a folder in place of the file of rows, such as the result."""
+    if asked.data.is_dir() and asked.result.is_file():
+        raise ValueError(f"the result comes first: olx {command} {asked.data} {asked.result}")
+    if asked.data.is_dir():
+        raise ValueError(f"{asked.data} is a folder; give a file of rows.")
+
+
+def _as_typed(said: str) -> str:
+    """A message with the options of the command in place of the arguments of Python."""
+    said = said.replace("allow_unknown=True", "--allow-unknown")
+    return re.sub(r"trust=\['([\w.]+)'\]", r"--trust \1", said)
