@@ -129,8 +129,19 @@ def _parts(rows: np.ndarray, ends: np.ndarray) -> np.ndarray:
     starts = np.r_[0, ends[:-1]]
     if len(ends) > tuning.SUM_PARTS:
         return np.add.reduceat(rows.astype(np.float64), starts, axis=0)
-    exact = np.int32 if rows.dtype == bool else np.float64
-    return np.stack([rows[a:b].sum(0, dtype=exact) for a, b in zip(starts, ends, strict=True)])
+    return np.stack([_sum(rows[a:b]) for a, b in zip(starts, ends, strict=True)])
+
+
+def _sum(rows: np.ndarray) -> np.ndarray:
+    """The sum of some rounds."""
+    if rows.dtype != bool:
+        return rows.sum(0, dtype=np.float64)
+    if rows[:1].size < tuning.SUM_BYTES:
+        return rows.sum(0, dtype=np.int32)
+    found, bits = np.zeros(rows.shape[1:], np.int32), rows.view(np.uint8)
+    for start in range(0, len(bits), 255):  # sums that fit into a byte are five times as fast
+        found += np.add.reduce(bits[start : start + 255], 0, dtype=np.uint8)
+    return found
 
 
 def fetch(outs: list[Output]) -> list[Output]:

@@ -39,6 +39,7 @@ ACTION_NUMBERS = 64  # of an action; to copy fewer of them costs less than to wa
 MATRIX_ENTRIES = 1024  # of a state: with as many, configurations are played one after the other
 
 BLOCK_ROUNDS = 32  # rounds per block at most
+BLOCK_TERMS = 4  # of a block, which are added in one pass over the configurations
 BLOCK_CONFIGURATIONS = 65  # with fewer configurations the loop over rounds is faster
 
 # Of the GPU kernel; chosen on paper, never measured on a device. See `gpu_resources`.
@@ -71,6 +72,7 @@ SHARE_IN_TURN = 1  # one learner after the other,
 SHARE_SPARSE = 64  # sparse rows
 
 FINITE_NUMBERS = 1 << 16  # a look at fewer of them costs less than a proof
+SUM_BYTES = 64  # Booleans per round; for fewer of them 255 rounds cost less than a call of NumPy
 SUM_PARTS = 64  # for fewer of them a Python loop of sums is faster
 PREDICT_BYTES = 1 << 24  # bytes of contexts per call
 PREDICT_ROWS = 1 << 14  # rows per call
@@ -85,6 +87,7 @@ TRACED = frozenset(
     {
         "ACTION_NUMBERS",
         "BLOCK_ROUNDS",
+        "BLOCK_TERMS",
         "GPU_BLOCK_MOST",
         "GPU_DOT_LEAST",
         "GPU_EIGH_MOST",

@@ -167,7 +167,7 @@ def _confusions(job: Job, data: Dataset, game: Game, played: list[Played]) -> pa
     part, i = job.find(best)
     own = next(each for one, each in zip(job.parts, played, strict=True) if one is part)
     if (sums := own.counts) is not None:
-        counted = confusion(sums[i])
+        counted = confusion(sums[i], np.asarray(game.rounds.outcome))
         cells = np.argwhere(counted)
         counts = counted[tuple(cells.T)].astype(int)
     elif data.task.predicted is not None:

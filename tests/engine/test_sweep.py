@@ -262,3 +262,15 @@ def test_blocks_weigh_rounds_as_rollout_does(retune):
     seen = olx.sweep(learners, losses.squared, rounds, jnp.zeros(3)).losses
     each = [olx.rollout(learners[i], losses.squared, rounds, jnp.zeros(3)).losses for i in (0, 1)]
     np.testing.assert_allclose(seen, each, rtol=1e-12)
+
+
+def test_many_mistakes_are_counted_exactly():
+    """Sums of bytes end at 255 rounds; these curves have parts of up to 700."""
+    draw = np.random.default_rng(0)
+    rounds = olx.Rounds(draw.normal(size=(1000, 3)), -np.ones(1000))
+    learners = olx.batch(lambda eta: olx.linear(olx.ogd(eta)), eta=np.linspace(1e-10, 1e-9, 100))
+    wrong = lambda feedback: feedback.action >= feedback.outcome  # of each round
+    keep = lambda start, stop: np.intersect1d([300, 1000], np.arange(start + 1, stop + 1))
+    done = olx.sweep(learners, olx.losses.hinge, rounds, np.zeros(3), keep=keep, measure=wrong)
+    np.testing.assert_array_equal(done.curve.at, [300, 1000])
+    np.testing.assert_array_equal(done.curve.sums, np.tile([300, 1000], (100, 1)))

@@ -93,9 +93,19 @@ def _one(
 
 
 def _added_in_turn(line: Array, coefficients: Array, score: Array, i: Int[Array, ""]) -> Array:
-    """The score of round `i` with the terms of the rounds before it; for one kernel."""
-    earlier = lambda j, score: score + at(line, j) * at(coefficients, j)
-    return lax.fori_loop(0, i, earlier, score)
+    """The score of round `i` with the terms of the rounds before it; for one kernel.
+
+    Some terms at a time: a pass over the scores reads and writes all of them.
+    """
+    before = jnp.where(jnp.arange(line.size, dtype=i.dtype) < i, line, 0.0)
+
+    def some(k: Int[Array, ""], score: Array) -> Array:
+        for j in range(tuning.BLOCK_TERMS):
+            place = k * tuning.BLOCK_TERMS + j
+            score = score + at(before, place) * at(coefficients, place)
+        return score
+
+    return lax.fori_loop(0, (i + tuning.BLOCK_TERMS - 1) // tuning.BLOCK_TERMS, some, score)
 
 
 def _added_at_once(line: Array, coefficients: Array, score: Array, i: Int[Array, ""]) -> Array:

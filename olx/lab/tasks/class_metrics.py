@@ -51,11 +51,16 @@ def class_counts(feedback: Feedback) -> Bool[Array, "3 k"]:
     return jnp.stack([truth, predicted, truth & ~wrong])
 
 
-def confusion(counts: np.ndarray) -> np.ndarray:
-    """The counts of two classes [..., 3, 2] as a table of truth and prediction."""
-    truth, _, hits = np.moveaxis(np.asarray(counts), -2, 0)
-    table = hits[..., None] * np.eye(2)
-    return table + (truth - hits)[..., None] * (1 - np.eye(2))
+def mistakes_by_class(feedback: Feedback) -> Bool[Array, "2"]:
+    """Whether the round is a mistake on the class -1, and whether it is one on the class +1."""
+    label = feedback.outcome
+    return jnp.stack([label < 0, label > 0]) & mistaken(feedback.action, label)
+
+
+def confusion(mistakes: np.ndarray, outcome: np.ndarray) -> np.ndarray:
+    """A table of truth and prediction, from the mistakes of two classes on these outcomes."""
+    wrong, truth = np.asarray(mistakes), np.array([np.sum(outcome < 0), np.sum(outcome > 0)])
+    return np.diag(truth - wrong) + np.fliplr(np.diag(wrong))
 
 
 def accuracy(counts: np.ndarray, outcome: np.ndarray) -> np.ndarray:

@@ -76,7 +76,7 @@ class Task:
     # (state, feedback) -> the predicted classes, to count which is taken for which; None if
     # outcomes are no classes
     predicted: Callable[[PyTree, Feedback], Array] | None = None
-    # the same counts of two classes, as a sum over rounds
+    # the mistakes on each of two classes, as a sum over rounds, which needs no second run
     counts: Callable[[Feedback], Array] | None = None
 
     @property
@@ -192,7 +192,7 @@ BINARY = Task(
     (Metric(metrics.error),),
     ERRORS + SCORED,
     in_libsvm=True,
-    counts=scored.class_counts,
+    counts=scored.mistakes_by_class,
 )
 MULTICLASS = Task(
     "multiclass",
