@@ -163,7 +163,7 @@ REFUSED = {
     "no such config": ("run none.toml", "olx run: none.toml: no such config; "),
     "no config": ("run", "olx run: the following arguments are required: config; see olx run"),
     "no such command": ("walk", "olx: there is no command walk"),
-    "no such option": ("show --fast x", "olx: unrecognized arguments: --fast"),
+    "no such option": ("show --fast x", "olx show: it takes no option --fast"),
     "unknown key": ("run tiny.toml --set sede=1", "unknown key sede; did you mean seeds?"),
     "no result": ("show .", "olx show: . holds no result; give the folder that `olx run` wrote"),
     "no list": ("list learner", "there is no list of learner; did you mean learners?"),

@@ -37,7 +37,9 @@ To continue a run that was interrupted, type the same command again."""
 def main(arguments: Sequence[str] | None = None) -> int:
     if arguments is None:
         sys.excepthook = _say_traceback
-    asked = _parser().parse_args(arguments)
+    asked, unknown = _parser().parse_known_args(arguments)
+    if unknown:
+        asked.parser.refuse(unknown[0])
     try:
         return asked.do(asked)
     except KeyboardInterrupt:
@@ -99,6 +101,13 @@ def _say_traceback(
 class _Parser(argparse.ArgumentParser):
     """A parser that prints an error in one line."""
 
+    def refuse(self, word: str) -> NoReturn:
+        """End with what is wrong with a word that the command does not take."""
+        near = difflib.get_close_matches(word.partition("=")[0], self._option_string_actions, 1)
+        hint = f"; did you mean {near[0]}?" if near else ""
+        kind = "option" if word.startswith("-") else "further word"
+        self.error(f"it takes no {kind} {word}{hint}")
+
     def error(self, message: str) -> NoReturn:
         if wrong := re.match(r"argument command: invalid choice: '(.*?)'", message):
             near = difflib.get_close_matches(wrong[1], [each.name for each in COMMANDS], 1, 0.5)
@@ -120,5 +129,5 @@ def _parser() -> argparse.ArgumentParser:
             formatter_class=raw,
         )  # fmt: skip
         command.add_words(made)
-        made.set_defaults(do=command.do)
+        made.set_defaults(do=command.do, parser=made)
     return parser

@@ -115,7 +115,7 @@ def _serve_words(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--host", default="127.0.0.1", help="the address (this machine alone)")
     parser.add_argument(
         "--allow-host", action="append", default=[], metavar="NAME",
-        help="a name of this machine that a proxy on it passes on; may be repeated",
+        help="a name by which requests may ask for it, such as that of a proxy; may be repeated",
     )  # fmt: skip
     _unknown_word(parser)
     parser.add_argument(
@@ -137,7 +137,7 @@ state, GET /health says how the model is. A row that /learn has acknowledged is 
 not lost if the process is killed, and `olx serve` continues in the same state.""",
 )
 def _serve(asked: Asked) -> int:
-    from olx.lab.http_server import LOOPBACK, serve
+    from olx.lab.http_server import allowed_hosts, is_loopback, serve
     from olx.lab.learn import open_model
     from olx.lab.service import Service
 
@@ -145,7 +145,8 @@ def _serve(asked: Asked) -> int:
         raise ValueError(f"--save-every must be 1 or more, got {asked.save_every}.")
     if not 0 <= asked.port < 1 << 16:
         raise ValueError(f"--port must be from 0 to 65535, got {asked.port}.")
-    if asked.host not in LOOPBACK:
+    allowed_hosts(asked.host, asked.allow_host)  # which refuses what is no name
+    if not is_loopback(asked.host):
         say_aside(
             f"olx serve: there is no password; whoever reaches {asked.host} can change the model."
         )
@@ -196,4 +197,5 @@ def _check_rows(command: str, asked: Asked) -> None:
 def _as_typed(said: str) -> str:
     """A message with the options of the command in place of the arguments of Python."""
     said = said.replace("allow_unknown=True", "--allow-unknown")
+    said = re.sub(r"learner=('.*?')", r"--learner \1", said)
     return re.sub(r"trust=\['([\w.]+)'\]", r"--trust \1", said)

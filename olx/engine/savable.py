@@ -45,6 +45,7 @@ LEARNERS = (  # packages and modules whose functions and records make learners
     "olx.first_order",
     "olx.frameworks",
     "olx.interop.optax.from_optax",
+    "olx.lab.tasks.baselines",
     "olx.losses",
     "olx.meta",
     "olx.mirrors",

@@ -10,10 +10,12 @@ A status of 4xx is the client's: nothing was learned. 503 is the server's. There
 it listens on this machine alone unless another address is asked for. Only `application/json` is
 taken, which a page in a browser cannot send to another origin without being asked first. A page
 whose name was made to point to this machine has the origin of the service, but says its own name:
-on a loopback address, requests for other hosts are refused.
+on a loopback address, or if names are given, requests for other hosts are refused.
 """
 
+import ipaddress
 import json
+import re
 import signal
 import socket
 import sys
@@ -23,7 +25,6 @@ from collections.abc import Callable, Sequence
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, NoReturn
-from urllib.parse import urlsplit
 
 import olx
 from olx import _archive as archive
@@ -111,14 +112,20 @@ class _Handler(BaseHTTPRequestHandler):
         wanted, play = known[path]
         if method != wanted:
             raise _Refused(HTTPStatus.METHOD_NOT_ALLOWED, f"{path} is asked for by {wanted}.")
-        host = urlsplit(f"//{self.headers.get('Host', '')}").hostname
-        if host and self.server.hosts and host not in self.server.hosts:
-            why = f"{host[:60]!r} is not this service; whoever starts it may give --allow-host."
-            raise _Refused(HTTPStatus.MISDIRECTED_REQUEST, why)
+        self._check_host()
         if path in ("/predict", "/learn") and self.headers.get_content_type() != "application/json":
             why = "the rows must be JSON: give Content-Type: application/json."
             raise _Refused(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, why)
         return play()
+
+    def _check_host(self) -> None:
+        given, known = self.headers.get_all("Host", []), self.server.hosts
+        hosts = [host_name(each) for each in given]
+        if len(given) > 1 or None in hosts:
+            raise _Refused(HTTPStatus.BAD_REQUEST, "the request must name one host, as name:port.")
+        if hosts and known and hosts[0] not in known:
+            why = f"{given[0][:60]!r} is not this service; whoever starts it may give --allow-host."
+            raise _Refused(HTTPStatus.MISDIRECTED_REQUEST, why)
 
     def _body(self) -> bytes:
         length, *more = set(self.headers.get_all("Content-Length", [""]))
@@ -163,8 +170,7 @@ class Server(ThreadingHTTPServer):
 
     def __init__(self, address: tuple[str, int], service: Service, names: Sequence[str] = ()):
         self.service = service
-        on_loopback = address[0] in LOOPBACK  # on another address it may have any name
-        self.hosts = {*LOOPBACK, *map(str.lower, names)} if on_loopback else set()
+        self.hosts = allowed_hosts(address[0], names)
         self.address_family = socket.AF_INET6 if ":" in address[0] else socket.AF_INET
         self._free, self._busy = threading.Semaphore(CONNECTIONS), _Count()
         super().__init__(address, _Handler)
@@ -198,6 +204,30 @@ class Server(ThreadingHTTPServer):
             super().handle_error(request, client_address)
 
 
+def is_loopback(host: str) -> bool:
+    """Whether an address is of this machine alone."""
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:  # a name
+        return host.lower() == "localhost"
+
+
+def allowed_hosts(address: str, names: Sequence[str]) -> set[str]:
+    """The hosts that requests may name; empty for any, if others may reach it and none is given."""
+    found = {name: host_name(name) for name in names}
+    if wrong := [name for name, host in found.items() if host is None]:
+        raise ValueError(f"--allow-host must be a name such as models.example, got {wrong[0]!r}.")
+    if not names and not is_loopback(address):
+        return set()
+    return {*LOOPBACK, address.lower(), *map(str, found.values())}
+
+
+def host_name(text: str) -> str | None:
+    """The host of name:port, in small letters; None if it is of another form."""
+    found = re.fullmatch(r"(?:\[([0-9A-Fa-f:.]+)\]|([\w.-]+?)\.?)(:\d*)?", text.strip(), re.ASCII)
+    return None if found is None else (found[1] or found[2]).lower()
+
+
 class _Count:
     """How many requests are being answered."""
 
@@ -223,10 +253,14 @@ def serve(
 ) -> None:
     """Answer requests until SIGTERM or SIGINT, then store the state.
 
-    names: other names of a loopback address that requests may ask for.
+    names: other names by which requests may ask for it.
     say: told the address once it listens.
     """
-    with Server((host, port), service, names) as server:
+    try:
+        opened = Server((host, port), service, names)
+    except OSError as error:
+        raise OSError(f"it cannot listen on {host}, port {port}: {error.strerror}.") from error
+    with opened as server:
         for each in (signal.SIGTERM, signal.SIGINT):
             signal.signal(each, lambda *_: threading.Thread(target=server.shutdown).start())
         name = f"[{host}]" if ":" in host else host

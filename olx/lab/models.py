@@ -163,12 +163,21 @@ def find(result: str | os.PathLike, learner: str | None, dataset: str | None) ->
         raise ValueError(f"{folder} has no learner {learner!r}; {nearest(learner, ranked)}")
     asked = [learner] if learner is not None else ranked
     found = [models[dataset, name] for name in asked if (dataset, name) in models]
+    if learner is None and len(found) > 1 and _is_baseline(found[0]):
+        raise ValueError(
+            f"{folder}: {found[0]['learner']!r} leads on {dataset}, so no learner is worth its "
+            f"use there; change the config, or name one: learner={found[1]['learner']!r}."
+        )
     if not found:
         raise ValueError(
             f"{folder} holds no model of {learner or 'any learner'} on {dataset}: it diverged, or "
             "the config says models = false."
         )
     return folder, found[0]
+
+
+def _is_baseline(about: Tree) -> bool:
+    return about["learner"] == TASKS[about["task"]].baseline.label
 
 
 def _complete(folder: Path, about: Tree) -> Tree:

@@ -125,7 +125,7 @@ def jobs_on(
     if entry.class_weights is not None and experiment.comparator is not None:
         raise ConfigError(
             f"data: {data.name} has class_weights, with which rows are learned, and regret counts "
-            "each row once; leave out comparator."
+            "each row once; leave out class_weights, or the comparator."
         )
     _check_rows(experiment, entry, data)
     rounds = data.rounds(np.dtype(experiment.precision), dense=False)

@@ -118,6 +118,12 @@ def test_binarized_labels_have_weights_too():
     np.testing.assert_array_equal(data.rounds().weight, np.where(data.outcome > 0, 9, 1))
 
 
+def test_booleans_are_written_as_in_files(tmp_path):
+    (tmp_path / "b.csv").write_text("a,b\n1,true\n2,false\n3,true\n")
+    data = load(str(tmp_path / "b.csv"), class_weights={"true": 4.0})
+    assert data.table.labels.weights == (1.0, 4.0)
+
+
 def test_weights_help_a_rare_class(file, tmp_path):
     recall = {}
     for given in (None, "balanced"):
@@ -130,10 +136,12 @@ def test_weights_help_a_rare_class(file, tmp_path):
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        ({"maybe": 2.0}, "known are no, yes"),
-        ({"yes": 0.0}, "positive number"),
-        ({"yes": "2"}, "positive number"),
-        ({"yes": True}, "positive number"),
+        ({"maybe": 2.0}, 'known are "no", "yes"'),
+        ({"yes": 1e39}, "a number from 1e-06 to 1e\\+06"),
+        ({"yes": 1e-46}, "a number from 1e-06"),
+        ({"yes": 0.0}, "a number from 1e-06"),
+        ({"yes": "2"}, "a number from 1e-06"),
+        ({"yes": True}, "a number from 1e-06"),
         ("even", "class_weights"),
     ],
 )
@@ -147,7 +155,7 @@ def test_what_has_no_classes_is_refused(file, tmp_path):
         load("sklearn:diabetes", class_weights="balanced")
     with pytest.raises(ValueError, match="takes no class_weights"):
         load("stream:expert_losses", class_weights="balanced")
-    with pytest.raises(ConfigError, match="leave out comparator"):
+    with pytest.raises(ConfigError, match="leave out class_weights"):
         run(experiment(file, "balanced", comparator="best"), tmp_path / "r")
 
 

@@ -271,3 +271,18 @@ def test_games_without_rows_are_not_predicted(folder, monkeypatch):
     monkeypatch.setattr(models, "read", lambda *_: models.Model(None, None, about))
     with pytest.raises(ValueError, match="is of task portfolio, which has no rows"):
         models.predict(folder / "r", folder / "new.csv")
+
+
+def test_a_baseline_that_leads_is_no_model_unless_named(folder, tmp_path, capsys):
+    """A step size of 50 is worse than the most frequent class; the baseline can still be read."""
+    ogd = {"name": "ogd", "linear": True, "eta": 50.0}
+    run(asked(folder, learners=[ogd], baseline=True, seeds=1), tmp_path / "r")
+    new = str(folder / "new.csv")
+    for command in ("predict", "learn"):
+        assert cli.main([command, str(tmp_path / "r"), new]) == 2
+        said = " ".join(capsys.readouterr().err.split())
+        assert "'baseline: majority class' leads on mine" in said
+        assert said.endswith("name one: --learner 'ogd'.")
+    named = models.predict(tmp_path / "r", new, "baseline: majority class")
+    assert len(set(named.table["prediction"].to_pylist())) == 1
+    assert models.predict(tmp_path / "r", new, "ogd").table.num_rows == 20

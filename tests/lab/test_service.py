@@ -23,7 +23,7 @@ from olx.lab import drift, learned_models, models
 from olx.lab.config import parse
 from olx.lab.data import load
 from olx.lab.data.json_rows import JsonRows
-from olx.lab.http_server import BODY, ROWS, Server
+from olx.lab.http_server import BODY, ROWS, Server, allowed_hosts
 from olx.lab.learn import learn, newest_progress, open_model
 from olx.lab.rows_log import Entry, RowsLog, entries
 from olx.lab.run import run
@@ -317,14 +317,23 @@ def test_a_page_whose_name_points_to_this_machine_is_refused(result):
             assert status == 421
             assert "--allow-host" in answer["error"]
         assert service.newest.rounds == 400
-        for host in ("localhost", "LOCALHOST:8000", "127.0.0.1", "[::1]:80"):
+        for host in ("localhost", "LOCALHOST:8000", "localhost.", "127.0.0.1", "[::1]:80"):
             assert client.ask("/predict", GOOD, Host=host)[0] == 200
-        named = Server(("127.0.0.1", 0), service, ["Mine.example"])
-        named.server_close()
-        assert "mine.example" in named.hosts
-        anywhere = Server(("0.0.0.0", 0), service)
-        anywhere.server_close()
-        assert not anywhere.hosts  # it may have any name
+        for host in ("evil.example@localhost", "localhost/evil", "localhost:a", "[::1", "[nope]"):
+            assert client.ask("/predict", GOOD, Host=host)[0] == 400
+
+
+@pytest.mark.parametrize("address", ["127.0.0.1", "127.0.0.2", "LOCALHOST", "::1"])
+def test_a_loopback_address_has_few_names(address):
+    assert allowed_hosts(address, []) == {"127.0.0.1", "::1", "localhost", address.lower()}
+    assert "mine.example" in allowed_hosts(address, ["Mine.example:8080"])
+
+
+def test_another_address_has_any_name_unless_some_are_given():
+    assert allowed_hosts("0.0.0.0", []) == set()
+    assert "mine.example" in allowed_hosts("0.0.0.0", ["mine.example"])
+    with pytest.raises(ValueError, match="must be a name such as"):
+        allowed_hosts("127.0.0.1", ["http://mine.example"])
 
 
 def test_what_cannot_be_learned_is_refused_in_words(result):

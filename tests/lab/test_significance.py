@@ -145,6 +145,7 @@ def test_it_is_written_in_latex(result):
     assert r"\label{tab:result}" in lines  # the name of its folder
     odd = paper.latex(paper.paper_table(result)._replace(name="my (2nd) result!"))
     assert r"\label{tab:my-2nd-result}" in odd
+    assert r"\label{tab:results}" in paper.latex(paper.paper_table(result)._replace(name="日本"))
     for rule in ("toprule", "midrule", "bottomrule"):
         assert f"\\{rule}" in lines
     hostile = '\\end{table} $x^2$ # ~ " \x1b --'

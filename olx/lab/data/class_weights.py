@@ -6,7 +6,6 @@ classes, $c_k = n / (K n_k)$. Losses and metrics count each row once, as those o
 """
 
 import dataclasses
-import math
 from collections.abc import Mapping
 
 import numpy as np
@@ -15,7 +14,9 @@ from olx.lab.data.column_notes import Note
 from olx.lab.data.dataset import Dataset
 from olx.lab.data.table import Labels
 from olx.lab.tasks import outcomes
+from olx.streams.cells import Level
 
+LEAST = 1e-6  # a weight; single precision holds it, and its products with numbers of a model
 ClassWeights = str | Mapping[str, float] | None
 
 
@@ -49,23 +50,29 @@ def _balanced(labels: Labels, outcome: np.ndarray) -> tuple[float, ...]:
 
 def _named(data: Dataset, given: str | Mapping[str, float]) -> tuple[float, ...]:
     assert data.table is not None  # the caller refused that
-    known = [str(label) for label in data.table.labels.classes]
+    known = [_word(label) for label in data.table.labels.classes]
     if not isinstance(given, Mapping):
         raise ValueError(
             f"{data.name}: class_weights must be a table of weights by label, or balanced; got "
             f"{given!r}."
         )
+    given = {_word(label): weight for label, weight in given.items()}
     for label, weight in given.items():
-        if str(label) not in known:
+        if label not in known:
+            quoted = [f'"{word}"' for word in known]
             raise ValueError(
-                f"{data.name}: class_weights has the label {label!r}; known are "
-                f"{outcomes.few(known)}."
+                f'{data.name}: class_weights has the label "{label}"; known are '
+                f"{outcomes.few(quoted)}."
             )
         is_number = isinstance(weight, int | float) and not isinstance(weight, bool)
-        if not is_number or not 0 < weight < math.inf:
+        if not is_number or not LEAST <= weight <= 1 / LEAST:
             raise ValueError(
-                f"{data.name}: class_weights.{label} must be a positive number, got {weight!r}; "
-                "to leave a class out, give labels = the others."
+                f"{data.name}: class_weights.{label} must be a number from {LEAST:g} to "
+                f"{1 / LEAST:g}, got {weight!r}; to leave a class out, give labels = the others."
             )
-    weights = {str(label): float(weight) for label, weight in given.items()}
-    return tuple(weights.get(label, 1.0) for label in known)
+    return tuple(float(given.get(label, 1)) for label in known)
+
+
+def _word(label: Level) -> str:
+    """A label as it is written in a config and in most files."""
+    return str(label).lower() if isinstance(label, bool) else str(label)

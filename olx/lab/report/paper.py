@@ -125,7 +125,7 @@ def latex(table: PaperTable) -> str:
             r"\begin{table}",
             r"  \centering",
             rf"  \caption{{{latex_text(table.caption)}}}",
-            rf"  \label{{tab:{re.sub(r'[^A-Za-z0-9]+', '-', table.name).strip('-')}}}",
+            rf"  \label{{tab:{re.sub(r'[^A-Za-z0-9]+', '-', table.name).strip('-') or 'results'}}}",
             r"  \par\smallskip",
             r"  \resizebox{\ifdim\width>\linewidth\linewidth\else\width\fi}{!}{%",
             rf"  \begin{{tabular}}{{@{{}}l{'r' * len(table.columns)}@{{}}}}",
