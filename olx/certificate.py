@@ -237,8 +237,12 @@ class Certificate:
         """How many runs of a batch it holds in, and where it is tightest."""
         seen, count = self.summary, self.holds.size
         said = f"{self.theorem}: holds in {int(self.holds.sum())} of {count} runs"
-        for word, bad in {"fails": seen.failed > 0, "diverged": seen.diverged > 0}.items():
-            said += f", {word} in {int(bad.sum())}" if bool(bad.any()) else ""
+        broken = [at > 0 for at in seen.broken.values()]
+        silent = functools.reduce(jnp.logical_or, broken, jnp.zeros(seen.failed.shape, bool))
+        bad = {"fails": seen.failed > 0, "diverged": seen.diverged > 0}
+        bad["says nothing from some round on"] = silent & (seen.diverged == 0)
+        for word, runs in bad.items():
+            said += f", {word} in {int(runs.sum())}" if bool(runs.any()) else ""
         run = jnp.unravel_index(jnp.argmin(seen.slack), seen.slack.shape)
         where = ", ".join(str(int(place)) for place in run)
         return f"{said}. Least slack {seen.slack[run]:.3g}, in run [{where}]."

@@ -592,3 +592,15 @@ def test_several_runs_are_printed_as_one():
         f"{proof.theorem}: holds in 3 of 4 runs, diverged in 1. Least slack "
         f"{proof.summary.slack[least]:.3g}, in run [{least}]."
     )
+
+
+def test_several_runs_say_in_how_many_a_condition_breaks():
+    ones = jnp.ones((3, 4))
+    proof = olx.Certificate(2 * ones, 3 * ones, ones, 4 * ones, "", "A theorem")
+    met = np.ones((3, 4), bool)
+    met[1, 2] = False
+    said = "A theorem: holds in 3 of 3 runs"
+    assert str(proof).startswith(f"{said}. Least slack 1")
+    assert str(proof.given("rows must be short", met)).startswith(
+        f"{said}, says nothing from some round on in 1. Least slack 1"
+    )
